@@ -1,0 +1,199 @@
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+
+#include "api/plan.hpp"
+#include "api/validate.hpp"
+#include "cpu/check.hpp"
+#include "dispatch/devices.hpp"
+#include "dispatch/registry.hpp"
+
+using namespace gatefold;
+
+namespace {
+
+constexpr std::uintptr_t workspace_alignment = 256;
+
+// What the strings handed out "until this thread's next call" point into.
+struct ThreadStrings {
+  std::string error;
+  std::string answer;
+};
+
+ThreadStrings& thread_strings() {
+  thread_local ThreadStrings strings;
+  return strings;
+}
+
+gatefold_status report(const Status& status) {
+  thread_strings().error = status.message();
+  return status.code();
+}
+
+// Runs a body that returns a Status, and lets nothing out but a code.
+template <class Body>
+gatefold_status guarded(Body body) noexcept {
+  try {
+    return report(body());
+  } catch (const std::bad_alloc&) {
+    thread_strings().error.clear();  // storing a message could fail as well
+    return GATEFOLD_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    try {
+      return report({GATEFOLD_ERROR_INTERNAL, error.what()});
+    } catch (...) {
+      return GATEFOLD_ERROR_OUT_OF_MEMORY;
+    }
+  } catch (...) {
+    return GATEFOLD_ERROR_INTERNAL;
+  }
+}
+
+Status null_argument(const char* function, const char* argument) {
+  return invalid(function, ": ", argument, " is null, expected a pointer");
+}
+
+Status check_workspace(const gatefold_plan& plan, const Operands& operands) {
+  const std::size_t needed = plan.selection.workspace_size(operands.tokens);
+  if (operands.workspace_size < needed) {
+    return {GATEFOLD_ERROR_WORKSPACE, concat("workspace: ", operands.workspace_size, " bytes given, ", needed,
+                                             " needed for ", operands.tokens, " tokens")};
+  }
+  if (needed == 0) return {};
+  if (operands.workspace == nullptr) {
+    return {GATEFOLD_ERROR_WORKSPACE, concat("workspace: null pointer, ", needed, " bytes needed")};
+  }
+  if (reinterpret_cast<std::uintptr_t>(operands.workspace) % workspace_alignment != 0) {
+    return {GATEFOLD_ERROR_WORKSPACE, concat("workspace: address ", static_cast<const void*>(operands.workspace),
+                                             " is not aligned to ", workspace_alignment, " bytes")};
+  }
+  return {};
+}
+
+Status create(const gatefold_desc* desc, gatefold_plan** plan) {
+  if (desc == nullptr) return null_argument("gatefold_plan_create", "desc");
+  if (plan == nullptr) return null_argument("gatefold_plan_create", "plan");
+  auto made = std::make_unique<gatefold_plan>();
+  if (Status status = validate(*desc, made->problem); !status.ok()) return status;
+  const Problem& problem = made->problem;
+  const std::string forced =
+      desc->implementation != nullptr ? desc->implementation : forced_by_environment(problem.op, problem.device);
+  if (Status status = Selection::make(problem, forced, made->selection); !status.ok()) return status;
+  *plan = made.release();
+  return {};
+}
+
+Status run(const gatefold_plan* plan, const gatefold_args* args) {
+  if (plan == nullptr) return null_argument("gatefold_run", "plan");
+  if (args == nullptr) return null_argument("gatefold_run", "args");
+  Operands operands;
+  if (Status status = validate(plan->problem, *args, operands); !status.ok()) return status;
+  if (empty_output(plan->problem, operands.tokens)) return {};
+  if (Status status = check_workspace(*plan, operands); !status.ok()) return status;
+  return plan->selection.choose(operands.tokens).executor->run(operands);
+}
+
+Status check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data data, gatefold_error_report* out,
+             double* truth) {
+  if (desc == nullptr) return null_argument("gatefold_check", "desc");
+  if (args == nullptr) return null_argument("gatefold_check", "args");
+  if (out == nullptr) return null_argument("gatefold_check", "report");
+  if (data != GATEFOLD_DATA_ANY && data != GATEFOLD_DATA_ZERO_MEAN) {
+    return invalid("data: ", int{data}, " is not a gatefold_data (1 or 2)");
+  }
+  Problem problem;
+  if (Status status = validate(*desc, problem); !status.ok()) return status;
+  if (problem.op == Op::mlp) return unsupported("op: mlp is checked as gate_up and then gemm, not at once");
+  problem.device = Device::cpu;
+  gatefold_args host = *args;
+  host.stream = nullptr;
+  Operands operands;
+  if (Status status = validate(problem, host, operands); !status.ok()) return status;
+  *out = cpu::check(problem, operands, data == GATEFOLD_DATA_ZERO_MEAN, truth);
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* gatefold_last_error(void) { return thread_strings().error.c_str(); }
+
+const char* gatefold_version(void) { return GATEFOLD_VERSION_STRING; }
+
+gatefold_status gatefold_plan_create(const gatefold_desc* desc, gatefold_plan** plan) {
+  return guarded([&] { return create(desc, plan); });
+}
+
+void gatefold_plan_destroy(gatefold_plan* plan) { delete plan; }
+
+gatefold_status gatefold_plan_workspace_size(const gatefold_plan* plan, int64_t max_tokens, size_t* bytes) {
+  return guarded([&]() -> Status {
+    if (plan == nullptr) return null_argument("gatefold_plan_workspace_size", "plan");
+    if (bytes == nullptr) return null_argument("gatefold_plan_workspace_size", "bytes");
+    if (max_tokens < 0) return invalid("max_tokens: ", max_tokens, " is negative");
+    const Problem& problem = plan->problem;
+    const std::int64_t widest = std::max(problem.intermediate_size, problem.hidden_size);
+    if (widest > 0 && max_tokens > std::numeric_limits<std::int64_t>::max() / 64 / widest) {
+      return invalid("max_tokens: ", max_tokens, " x ", widest, " overflows 64-bit indexing");
+    }
+    *bytes = max_tokens == 0 ? 0 : plan->selection.workspace_size(max_tokens);
+    return {};
+  });
+}
+
+gatefold_status gatefold_run(const gatefold_plan* plan, const gatefold_args* args) {
+  return guarded([&] { return run(plan, args); });
+}
+
+const char* gatefold_plan_implementation(const gatefold_plan* plan, int64_t tokens) {
+  // Names are string literals, so data() ends with a 0.
+  return plan == nullptr ? "" : plan->selection.choose(tokens).implementation->name().data();
+}
+
+int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index, gatefold_candidate* candidate) {
+  if (plan == nullptr || candidate == nullptr || index < 0) return 0;
+  const auto& candidates = plan->selection.candidates();
+  const auto i = static_cast<std::size_t>(index);
+  if (i >= candidates.size()) return 0;
+  const gatefold_status status = guarded([&]() -> Status {
+    thread_strings().answer = plan->selection.reason(i, tokens);
+    *candidate = {.name = candidates[i].implementation->name().data(),
+                  .chosen = &candidates[i] == &plan->selection.choose(tokens) ? 1 : 0,
+                  .eligible = candidates[i].verdict.eligible ? 1 : 0,
+                  .reason = thread_strings().answer.c_str()};
+    return {};
+  });
+  return status == GATEFOLD_SUCCESS ? 1 : 0;
+}
+
+const char* gatefold_implementation_name(gatefold_op op, gatefold_device device, int index) {
+  const auto list = implementations(static_cast<Op>(op), static_cast<Device>(device));
+  const auto i = static_cast<std::size_t>(index);
+  return index >= 0 && i < list.size() ? list[i]->name().data() : nullptr;
+}
+
+int gatefold_device_count(gatefold_device device, const char** why) {
+  int count = 0;
+  guarded([&]() -> Status {
+    count = device_count(static_cast<Device>(device), thread_strings().answer);
+    if (why != nullptr) *why = thread_strings().answer.c_str();
+    return {};
+  });
+  return count;
+}
+
+gatefold_status gatefold_device_query(gatefold_device device, int index, gatefold_device_info* info) {
+  return guarded([&]() -> Status {
+    if (info == nullptr) return null_argument("gatefold_device_query", "info");
+    return device_query(static_cast<Device>(device), index, *info);
+  });
+}
+
+gatefold_status gatefold_check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data data,
+                               gatefold_error_report* report, double* truth) {
+  return guarded([&] { return check(desc, args, data, report, truth); });
+}
+
+}  // extern "C"

@@ -1,0 +1,171 @@
+#include <cmath>
+#include <limits>
+
+#include "api/validate.hpp"
+
+namespace gatefold {
+namespace {
+
+constexpr std::int64_t max_elements = std::numeric_limits<std::int64_t>::max() / 8;  // in bytes it still fits 64 bits
+
+bool multiplies(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return !__builtin_mul_overflow(a, b, &product) && product <= max_elements;
+}
+
+// A matrix as the description gives it: its name and size, and where its leading dimension stands.
+struct Matrix {
+  const char* name;
+  std::int64_t rows;  // 0 where it is known only at run time
+  const char* row_name;
+  std::int64_t row_length;
+  std::int64_t given_ld;
+};
+
+Status resolve_ld(const Matrix& matrix, std::int64_t& ld) {
+  if (matrix.given_ld < 0) return invalid(matrix.name, ": leading dimension ", matrix.given_ld, " is negative");
+  if (matrix.given_ld != 0 && matrix.given_ld < matrix.row_length) {
+    return invalid(matrix.name, ": leading dimension ", matrix.given_ld, " < ", matrix.row_name, " ",
+                   matrix.row_length);
+  }
+  ld = matrix.given_ld != 0 ? matrix.given_ld : matrix.row_length;
+  if (!multiplies(matrix.rows, ld)) {
+    return invalid(matrix.name, ": ", matrix.rows, " rows of leading dimension ", ld, " overflow 64-bit indexing");
+  }
+  return {};
+}
+
+Status must_be_zero(const char* field, std::int64_t value, Op op) {
+  if (value == 0) return {};
+  return invalid(field, ": ", value, " was given, but ", to_string(op), " expects 0 here");
+}
+
+bool uses_layout(Op op) { return op == Op::act_and_mul || op == Op::gate_up || op == Op::mlp; }
+
+Status check_enums(const gatefold_desc& desc) {
+  if (desc.op < GATEFOLD_OP_ACT_AND_MUL || desc.op > GATEFOLD_OP_MLP) {
+    return invalid("op: ", int{desc.op}, " is not a gatefold_op (1 to 5)");
+  }
+  if (desc.dtype < GATEFOLD_DTYPE_FP32 || desc.dtype > GATEFOLD_DTYPE_BF16) {
+    return invalid("dtype: ", int{desc.dtype}, " is not a gatefold_dtype (1 to 3)");
+  }
+  if (desc.device < GATEFOLD_DEVICE_CPU || desc.device > GATEFOLD_DEVICE_CUDA) {
+    return invalid("device: ", int{desc.device}, " is not a gatefold_device (1 or 2)");
+  }
+  return {};
+}
+
+Status check_layout(const gatefold_desc& desc, Op op, Layout& layout) {
+  if (!uses_layout(op)) {
+    if (desc.layout != 0) return must_be_zero("layout", desc.layout, op);
+    return must_be_zero("block", desc.block, op);
+  }
+  if (desc.layout < GATEFOLD_LAYOUT_SEPARATE || desc.layout > GATEFOLD_LAYOUT_INTERLEAVED_UP_GATE) {
+    return invalid("layout: ", int{desc.layout}, " is not a gatefold_layout (1 to 5); it has no default");
+  }
+  layout.kind = static_cast<LayoutKind>(desc.layout);
+  layout.block = desc.block;
+  if (!layout.interleaved()) return must_be_zero("block", desc.block, op);
+  if (desc.block <= 0)
+    return invalid("block: ", desc.block, " is not positive, but the layout is ", to_string(layout.kind));
+  if (desc.intermediate_size % desc.block != 0) {
+    return invalid("block: intermediate_size ", desc.intermediate_size, " is not a multiple of block ", desc.block);
+  }
+  return {};
+}
+
+Status check_activation(const gatefold_desc& desc, Op op, Activation& activation) {
+  if (op == Op::gemm) return must_be_zero("activation", desc.activation, op);
+  if (desc.activation < GATEFOLD_ACTIVATION_SILU || desc.activation > GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) {
+    return invalid("activation: ", int{desc.activation}, " is not a gatefold_activation (1 to 7)");
+  }
+  activation.kind = static_cast<ActivationKind>(desc.activation);
+  if (activation.kind != ActivationKind::swiglu_clamped) return {};
+  if (!(desc.limit > 0.0F)) return invalid("limit: ", desc.limit, " is not > 0");
+  if (!std::isfinite(desc.alpha)) return invalid("alpha: ", desc.alpha, " is not finite");
+  if (!std::isfinite(desc.beta)) return invalid("beta: ", desc.beta, " is not finite");
+  activation.limit = desc.limit;
+  activation.alpha = desc.alpha;
+  activation.beta = desc.beta;
+  return {};
+}
+
+Status check_sizes(const gatefold_desc& desc, Op op) {
+  if (desc.hidden_size < 0) return invalid("hidden_size: ", desc.hidden_size, " is negative");
+  if (desc.intermediate_size < 0) return invalid("intermediate_size: ", desc.intermediate_size, " is negative");
+  if (op == Op::act_and_mul && desc.hidden_size != 0) return must_be_zero("hidden_size", desc.hidden_size, op);
+  if (!multiplies(desc.intermediate_size, 2)) {
+    return invalid("intermediate_size: 2 x ", desc.intermediate_size, " overflows 64-bit indexing");
+  }
+  if (!multiplies(2 * desc.intermediate_size, desc.hidden_size)) {
+    return invalid("intermediate_size x hidden_size: 2 x ", desc.intermediate_size, " x ", desc.hidden_size,
+                   " overflows 64-bit indexing");
+  }
+  return {};
+}
+
+Status resolve_pair(const gatefold_desc& desc, Problem& problem) {
+  const std::int64_t F = desc.intermediate_size;
+  const bool packed = problem.layout.packed();
+  const bool operands = problem.op == Op::act_and_mul;  // halves are columns, not rows
+  const std::int64_t lines = packed ? 2 * F : F;
+  Matrix gate{packed ? "gate and up" : "gate", operands ? 0 : lines,
+              operands ? (packed ? "2 x intermediate_size" : "intermediate_size") : "hidden_size",
+              operands ? lines : desc.hidden_size, desc.ld_gate};
+  if (Status status = resolve_ld(gate, problem.ld_gate); !status.ok()) return status;
+  if (packed) return must_be_zero("ld_up", desc.ld_up, problem.op);
+  gate.name = "up";
+  gate.given_ld = desc.ld_up;
+  return resolve_ld(gate, problem.ld_up);
+}
+
+// gemm's w and gemm_gated's w_up [F, D]; gemm_gated's gate [T, F].
+Status resolve_single(const gatefold_desc& desc, Problem& problem) {
+  const std::int64_t F = desc.intermediate_size;
+  const Matrix weight{"up", F, "hidden_size", desc.hidden_size, desc.ld_up};
+  if (Status status = resolve_ld(weight, problem.ld_up); !status.ok()) return status;
+  if (problem.op == Op::gemm) return must_be_zero("ld_gate", desc.ld_gate, problem.op);
+  return resolve_ld({"gate", 0, "intermediate_size", F, desc.ld_gate}, problem.ld_gate);
+}
+
+Status resolve_lds(const gatefold_desc& desc, Problem& problem) {
+  const Op op = problem.op;
+  Status status = uses_layout(op) ? resolve_pair(desc, problem) : resolve_single(desc, problem);
+  if (!status.ok()) return status;
+
+  status = op == Op::act_and_mul ? must_be_zero("ld_x", desc.ld_x, op)
+                                 : resolve_ld({"x", 0, "hidden_size", desc.hidden_size, desc.ld_x}, problem.ld_x);
+  if (!status.ok()) return status;
+
+  status = op == Op::mlp
+               ? resolve_ld({"down", desc.hidden_size, "intermediate_size", desc.intermediate_size, desc.ld_down},
+                            problem.ld_down)
+               : must_be_zero("ld_down", desc.ld_down, op);
+  if (!status.ok()) return status;
+
+  if (op == Op::mlp) return resolve_ld({"out", 0, "hidden_size", desc.hidden_size, desc.ld_out}, problem.ld_out);
+  return resolve_ld({"out", 0, "intermediate_size", desc.intermediate_size, desc.ld_out}, problem.ld_out);
+}
+
+}  // namespace
+
+Status validate(const gatefold_desc& desc, Problem& problem) {
+  if (desc.struct_size != sizeof(gatefold_desc)) {
+    return invalid("desc: struct_size ", desc.struct_size, " is not sizeof(gatefold_desc) ", sizeof(gatefold_desc));
+  }
+  if (Status status = check_enums(desc); !status.ok()) return status;
+  Problem made;
+  made.op = static_cast<Op>(desc.op);
+  made.dtype = static_cast<DType>(desc.dtype);
+  made.device = static_cast<Device>(desc.device);
+  made.hidden_size = desc.hidden_size;
+  made.intermediate_size = desc.intermediate_size;
+  if (Status status = check_sizes(desc, made.op); !status.ok()) return status;
+  if (Status status = check_layout(desc, made.op, made.layout); !status.ok()) return status;
+  if (Status status = check_activation(desc, made.op, made.activation); !status.ok()) return status;
+  if (Status status = resolve_lds(desc, made); !status.ok()) return status;
+  problem = made;
+  return {};
+}
+
+}  // namespace gatefold

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/layout.hpp"
+#include "core/types.hpp"
+
+namespace gatefold {
+
+// A validated description: gatefold_desc with every leading dimension filled in.
+struct Problem {
+  Op op = Op::gemm;
+  DType dtype = DType::fp32;
+  Device device = Device::cpu;
+  Layout layout;
+  Activation activation;
+  std::int64_t hidden_size = 0;        // D
+  std::int64_t intermediate_size = 0;  // F
+  std::int64_t ld_x = 0;
+  std::int64_t ld_gate = 0;
+  std::int64_t ld_up = 0;
+  std::int64_t ld_down = 0;
+  std::int64_t ld_out = 0;
+};
+
+// Validated pointers of one run: gatefold_args, in bytes. For packed layouts `up` is null and `gate` holds both halves.
+struct Operands {
+  std::int64_t tokens = 0;
+  const std::byte* x = nullptr;
+  const std::byte* gate = nullptr;
+  const std::byte* up = nullptr;
+  const std::byte* down = nullptr;
+  std::byte* out = nullptr;
+  std::byte* workspace = nullptr;
+  std::size_t workspace_size = 0;
+  void* stream = nullptr;
+};
+
+// One half of a pair (weight rows, or act_and_mul's columns) whatever the layout: line j begins at
+// base + map(j) * stride bytes, where the stride is ld * size for rows and size for columns.
+struct HalfView {
+  const std::byte* base = nullptr;
+  LineMap map;
+  std::int64_t ld = 0;  // elements from one row of the tensor to the next
+};
+
+inline HalfView half_view(const Problem& problem, const Operands& operands, Half half) {
+  const bool second_tensor = half == Half::up && !problem.layout.packed();
+  return {second_tensor ? operands.up : operands.gate, problem.layout.map(half, problem.intermediate_size),
+          second_tensor ? problem.ld_up : problem.ld_gate};
+}
+
+}  // namespace gatefold

@@ -1,0 +1,150 @@
+#include "cpu/check.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "core/float16.hpp"
+#include "cpu/activation.hpp"
+#include "cpu/truth.hpp"
+
+namespace gatefold::cpu {
+namespace {
+
+// The terms of the bound that do not change from element to element. Derived in docs/numerics.md.
+struct BoundTerms {
+  double rounding;      // u, of the stored result
+  double gamma;         // of a sum of D products, relative to the sum of their magnitudes
+  double slope;         // of the activation
+  double evaluation;    // relative error of evaluating the activation and the last product
+  double cancellation;  // gelu_erf's 1 + erf(g) loses leading digits for g < 0: absolute, relative to |g| |up|
+  double floor;         // fp32 arithmetic may flush subnormals; fp16 stores a few
+};
+
+BoundTerms bound_terms(const Problem& p, bool zero_mean) {
+  const auto D = static_cast<double>(p.hidden_size);
+  const bool fp32 = p.dtype == DType::fp32;
+  // 16-bit products are exact in fp32, and the tensor core's sums lose less than a rounding each; fp32 products round.
+  const double typical = std::sqrt(D) * (fp32 ? 0x1p-24 : 0x1p-26);
+  const double ceiling = D * 0x1p-24;
+  BoundTerms terms{};
+  terms.rounding = p.dtype == DType::bf16 ? 0x1p-8 : p.dtype == DType::fp16 ? 0x1p-11 : 0x1p-24;
+  terms.gamma = (zero_mean ? typical : ceiling) + (fp32 ? 0x1p-21 : 0.0);
+  terms.slope = largest_slope(p.activation);
+  terms.evaluation = p.op == Op::gemm ? 0.0 : 0x1p-20;
+  terms.cancellation = p.activation.kind == ActivationKind::gelu_erf ? 0x1p-22 : 0.0;
+  terms.floor = p.dtype == DType::fp16 ? 0x1p-25 : 0x1p-126;
+  return terms;
+}
+
+double bound(const BoundTerms& terms, const Tile::Entry& e) {
+  // exp(g) of a g rounded to fp32 is off by the factor 1 + |g| 2^-24: beyond the evaluation term for |g| > 8.
+  const double evaluation = terms.evaluation * std::max(1.0, std::abs(e.gate) / 8.0);
+  const double sums = terms.slope * e.gate_magnitude * std::abs(e.factor) + e.up_magnitude * std::abs(e.activated);
+  return (terms.rounding + evaluation) * std::abs(e.value) + terms.gamma * sums +
+         terms.cancellation * std::abs(e.gate * e.factor) + terms.floor;
+}
+
+double largest_finite(DType dtype) {
+  return dtype == DType::fp16 ? 65504.0 : dtype == DType::bf16 ? 0x1.fep127 : 0x1.fffffep127;
+}
+
+// |out - truth| / bound, where a result beyond the type's range must be the infinity of its sign.
+double bound_ratio(double out, const Tile::Entry& truth, double bound, DType dtype) {
+  constexpr double wrong = std::numeric_limits<double>::infinity();
+  if (std::isnan(truth.value)) return std::isnan(out) ? 0.0 : wrong;
+  if (std::isnan(out)) return wrong;
+  if (std::isinf(out)) {
+    const bool may_overflow = std::abs(truth.value) + bound >= largest_finite(dtype);
+    return may_overflow && std::signbit(out) == std::signbit(truth.value) ? 0.0 : wrong;
+  }
+  if (std::isinf(truth.value)) return wrong;
+  return std::abs(out - truth.value) / bound;
+}
+
+struct Totals {
+  double max_abs = 0.0;
+  double sum_abs = 0.0;
+  double sum_square_error = 0.0;
+  double sum_square_truth = 0.0;
+  double max_ratio = -1.0;
+  std::int64_t violations = 0;
+  std::int64_t worst_row = 0;
+  std::int64_t worst_column = 0;
+
+  void add(double out, const Tile::Entry& truth, double ratio, std::int64_t row, std::int64_t column) {
+    if (std::isfinite(out) && std::isfinite(truth.value)) {
+      const double error = std::abs(out - truth.value);
+      max_abs = std::max(max_abs, error);
+      sum_abs += error;
+      sum_square_error += error * error;
+      sum_square_truth += truth.value * truth.value;
+    }
+    if (ratio > 1.0) ++violations;
+    if (ratio > max_ratio) {
+      max_ratio = ratio;
+      worst_row = row;
+      worst_column = column;
+    }
+  }
+
+  void add(const Totals& other) {
+    max_abs = std::max(max_abs, other.max_abs);
+    sum_abs += other.sum_abs;
+    sum_square_error += other.sum_square_error;
+    sum_square_truth += other.sum_square_truth;
+    violations += other.violations;
+    if (other.max_ratio > max_ratio) {
+      max_ratio = other.max_ratio;
+      worst_row = other.worst_row;
+      worst_column = other.worst_column;
+    }
+  }
+};
+
+gatefold_error_report summarise(const Totals& totals, std::int64_t elements) {
+  gatefold_error_report report{};
+  if (elements == 0) return report;
+  report.max_abs = totals.max_abs;
+  report.mean_abs = totals.sum_abs / static_cast<double>(elements);
+  report.relative_l2 =
+      totals.sum_square_error == 0.0 ? 0.0 : std::sqrt(totals.sum_square_error / totals.sum_square_truth);
+  report.max_bound_ratio = totals.max_ratio;
+  report.violations = totals.violations;
+  report.worst_row = totals.worst_row;
+  report.worst_column = totals.worst_column;
+  return report;
+}
+
+}  // namespace
+
+gatefold_error_report check(const Problem& p, const Operands& operands, bool zero_mean, double* truth_out) {
+  const std::int64_t F = p.intermediate_size;
+  if (operands.tokens == 0 || F == 0) return {};
+  const BoundTerms terms = bound_terms(p, zero_mean);
+  const std::int64_t tiles = tile_count(operands.tokens, F);
+  Totals totals;
+#pragma omp parallel
+  {
+    Totals mine;
+#pragma omp for schedule(dynamic, 8)
+    for (std::int64_t index = 0; index < tiles; ++index) {
+      const TileRange range = tile_range(operands.tokens, F, index);
+      const Tile tile = truth(p, operands, range);
+      for (int i = 0; i < range.rows; ++i) {
+        for (int j = 0; j < range.columns; ++j) {
+          const std::int64_t row = range.row + i;
+          const std::int64_t column = range.column + j;
+          const Tile::Entry& entry = tile.entries[i][j];
+          const double out = load(operands.out, p.dtype, row * p.ld_out + column);
+          mine.add(out, entry, bound_ratio(out, entry, bound(terms, entry), p.dtype), row, column);
+          if (truth_out != nullptr) truth_out[row * F + column] = entry.value;
+        }
+      }
+    }
+#pragma omp critical
+    totals.add(mine);
+  }
+  return summarise(totals, operands.tokens * F);
+}
+
+}  // namespace gatefold::cpu

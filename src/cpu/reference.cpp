@@ -1,0 +1,115 @@
+#include "core/float16.hpp"
+#include "cpu/implementations.hpp"
+#include "cpu/truth.hpp"
+
+// Each op in double precision, rounded once at the end. The truth that tests use, and the last entry of every list: it
+// takes any description, slowly.
+namespace gatefold::cpu {
+namespace {
+
+class ReferenceExecutor final : public Executor {
+ public:
+  explicit ReferenceExecutor(const Problem& problem) : problem_(problem) {}
+
+  std::size_t workspace_size(std::int64_t /*max_tokens*/) const override { return 0; }
+
+  Status run(const Operands& operands) const override {
+    const Problem& p = problem_;
+    const std::int64_t tiles = tile_count(operands.tokens, p.intermediate_size);
+#pragma omp parallel for schedule(dynamic, 8)
+    for (std::int64_t index = 0; index < tiles; ++index) {
+      const TileRange range = tile_range(operands.tokens, p.intermediate_size, index);
+      const Tile tile = truth(p, operands, range);
+      for (int i = 0; i < range.rows; ++i) {
+        for (int j = 0; j < range.columns; ++j) {
+          store(operands.out, p.dtype, (range.row + i) * p.ld_out + range.column + j, tile.entries[i][j].value);
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  Problem problem_;
+};
+
+// h stays in double precision, in the workspace.
+class ReferenceMlpExecutor final : public Executor {
+ public:
+  explicit ReferenceMlpExecutor(const Problem& problem) : problem_(problem) {}
+
+  std::size_t workspace_size(std::int64_t max_tokens) const override {
+    return static_cast<std::size_t>(max_tokens * problem_.intermediate_size) * sizeof(double);
+  }
+
+  Status run(const Operands& operands) const override {
+    auto* h = reinterpret_cast<double*>(operands.workspace);  // [T, F]
+    first_half(operands, h);
+    second_half(operands, h);
+    return {};
+  }
+
+ private:
+  void first_half(const Operands& operands, double* h) const {
+    const std::int64_t F = problem_.intermediate_size;
+    const std::int64_t tiles = tile_count(operands.tokens, F);
+#pragma omp parallel for schedule(dynamic, 8)
+    for (std::int64_t index = 0; index < tiles; ++index) {
+      const TileRange range = tile_range(operands.tokens, F, index);
+      const Tile tile = truth(problem_, operands, range);
+      for (int i = 0; i < range.rows; ++i) {
+        for (int j = 0; j < range.columns; ++j) {
+          h[(range.row + i) * F + range.column + j] = tile.entries[i][j].value;
+        }
+      }
+    }
+  }
+
+  void second_half(const Operands& operands, const double* h) const {
+    const Problem& p = problem_;
+    const std::int64_t F = p.intermediate_size;
+    const std::int64_t tiles = tile_count(operands.tokens, p.hidden_size);
+#pragma omp parallel for schedule(dynamic, 8)
+    for (std::int64_t index = 0; index < tiles; ++index) {
+      const TileRange range = tile_range(operands.tokens, p.hidden_size, index);
+      RowSet h_rows{.count = range.rows, .element = Element::fp64};
+      RowSet down_rows{.count = range.columns, .element = element_of(p.dtype)};
+      for (int i = 0; i < range.rows; ++i) {
+        h_rows.rows[i] = reinterpret_cast<const std::byte*>(h + (range.row + i) * F);
+      }
+      for (int j = 0; j < range.columns; ++j) {
+        down_rows.rows[j] = operands.down + (range.column + j) * p.ld_down * size_of(p.dtype);
+      }
+      const Products products = multiply(h_rows, down_rows, F);
+      for (int i = 0; i < range.rows; ++i) {
+        for (int j = 0; j < range.columns; ++j) {
+          store(operands.out, p.dtype, (range.row + i) * p.ld_out + range.column + j, products.sum[i][j]);
+        }
+      }
+    }
+  }
+
+  Problem problem_;
+};
+
+template <class ExecutorType>
+class Reference final : public Implementation {
+ public:
+  std::string_view name() const override { return "reference"; }
+  Verdict supports(const Problem& /*problem*/) const override {
+    return {true, "double precision; takes everything, slowly"};
+  }
+  std::unique_ptr<Executor> prepare(const Problem& problem) const override {
+    return std::make_unique<ExecutorType>(problem);
+  }
+};
+
+const Reference<ReferenceExecutor> reference_of_one;
+const Reference<ReferenceMlpExecutor> reference_of_mlp;
+
+}  // namespace
+
+const Implementation* reference() { return &reference_of_one; }
+const Implementation* reference_mlp() { return &reference_of_mlp; }
+
+}  // namespace gatefold::cpu

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+#include "core/implementation.hpp"
+
+namespace gatefold {
+
+// The implementations of an op on a device, best first. The last is the reference, which takes everything; for a device
+// that is not in this build the list is empty.
+std::span<const Implementation* const> implementations(Op op, Device device);
+
+}  // namespace gatefold

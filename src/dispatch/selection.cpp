@@ -1,0 +1,99 @@
+#include "dispatch/selection.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "dispatch/registry.hpp"
+
+namespace gatefold {
+namespace {
+
+std::string names(std::span<const Implementation* const> list) {
+  std::string text;
+  for (const Implementation* implementation : list) {
+    text += (text.empty() ? "" : ", ") + std::string(implementation->name());
+  }
+  return text;
+}
+
+bool is_implementation(Op op, Device device, std::string_view name) {
+  const auto list = implementations(op, device);
+  return std::any_of(list.begin(), list.end(), [&](const Implementation* i) { return i->name() == name; });
+}
+
+}  // namespace
+
+std::string forced_by_environment(Op op, Device device) {
+  const char* value = std::getenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
+  if (value == nullptr) return {};
+  std::istringstream wanted(value);
+  for (std::string name; std::getline(wanted, name, ',');) {
+    if (is_implementation(op, device, name)) return name;
+  }
+  return {};
+}
+
+Status Selection::make(const Problem& problem, std::string_view forced, Selection& selection) {
+  const auto list = implementations(problem.op, problem.device);
+  if (list.empty()) {
+    return unsupported("device: ", to_string(problem.device), " has no implementation of ", to_string(problem.op),
+                       " in this build");
+  }
+  if (!forced.empty() && !is_implementation(problem.op, problem.device, forced)) {
+    return invalid("implementation: \"", forced, "\" is not one of ", to_string(problem.op), "'s on ",
+                   to_string(problem.device), ": ", names(list));
+  }
+
+  Selection made;
+  bool reachable = true;  // could some number of tokens still fall through to the next candidate?
+  for (const Implementation* implementation : list) {
+    Candidate candidate{implementation, implementation->supports(problem), nullptr};
+    const bool is_forced = implementation->name() == forced;
+    if (is_forced && !candidate.verdict.eligible) {
+      return unsupported("implementation: ", forced, " cannot take this ", to_string(problem.op), ": ",
+                         candidate.verdict.reason);
+    }
+    if (is_forced) made.forced_ = made.candidates_.size();
+    if (forced.empty() ? reachable && candidate.verdict.eligible : is_forced) {
+      candidate.executor = implementation->prepare(problem);
+      reachable = reachable && !candidate.verdict.wants_all();
+    }
+    made.candidates_.push_back(std::move(candidate));
+  }
+  selection = std::move(made);
+  return {};
+}
+
+const Candidate& Selection::choose(std::int64_t tokens) const {
+  if (forced()) return candidates_[forced_];
+  const auto chosen =
+      std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.verdict.wants(tokens); });
+  return chosen != candidates_.end() ? *chosen : candidates_.back();
+}
+
+std::size_t Selection::workspace_size(std::int64_t max_tokens) const {
+  std::size_t bytes = 0;
+  for (const Candidate& candidate : candidates_) {
+    if (!candidate.executor) continue;
+    const std::int64_t most = forced() ? max_tokens : std::min(max_tokens, candidate.verdict.max_tokens);
+    bytes = std::max(bytes, candidate.executor->workspace_size(most));
+  }
+  return bytes;
+}
+
+std::string Selection::reason(std::size_t index, std::int64_t tokens) const {
+  const Candidate& candidate = candidates_[index];
+  const Candidate& chosen = choose(tokens);
+  if (!candidate.verdict.eligible) return candidate.verdict.reason;
+  if (&candidate == &chosen) {
+    const std::string details = candidate.executor->describe(tokens);
+    return (forced() ? "forced by name" : candidate.verdict.reason) + (details.empty() ? "" : "; " + details);
+  }
+  if (forced()) return concat("passed over: ", chosen.implementation->name(), " was forced by name");
+  if (candidate.verdict.wants(tokens)) return concat("passed over: ", chosen.implementation->name(), " comes first");
+  return concat("passed over: meant for ", candidate.verdict.min_tokens, " to ", candidate.verdict.max_tokens,
+                " tokens, not ", tokens);
+}
+
+}  // namespace gatefold

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/implementation.hpp"
+
+namespace gatefold {
+
+// One entry of an op's list, held against a problem.
+struct Candidate {
+  const Implementation* implementation = nullptr;
+  Verdict verdict;
+  std::unique_ptr<Executor> executor;  // null where no number of tokens could lead here
+};
+
+// The candidates of a problem in list order, and which of them each number of tokens takes.
+class Selection {
+ public:
+  // forced: an implementation's name, or empty. Fails if the forced one is unknown or cannot take the problem. May
+  // throw what Implementation::prepare throws.
+  static Status make(const Problem& problem, std::string_view forced, Selection& selection);
+
+  const Candidate& choose(std::int64_t tokens) const;
+  std::size_t workspace_size(std::int64_t max_tokens) const;
+  bool forced() const { return forced_ != none; }
+
+  const std::vector<Candidate>& candidates() const { return candidates_; }
+
+  // Why candidate `index` is or is not the choice for `tokens`.
+  std::string reason(std::size_t index, std::int64_t tokens) const;
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  std::vector<Candidate> candidates_;
+  std::size_t forced_ = none;
+};
+
+// What GATEFOLD_IMPL forces for an op on a device: the first of its comma-separated names that is in their list, or "".
+std::string forced_by_environment(Op op, Device device);
+
+}  // namespace gatefold
