@@ -1,0 +1,24 @@
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace gatefold::checkpoint {
+
+// A file, folder or name given by the user is wrong. what() is one line that names the file, the tensor and the values
+// that disagree.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The parts, streamed one after the other.
+template <class... Parts>
+[[noreturn]] void throw_input_error(const Parts&... parts) {
+  std::ostringstream line;
+  (line << ... << parts);
+  throw InputError(line.str());
+}
+
+}  // namespace gatefold::checkpoint

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "checkpoint/atomic_file.hpp"
+#include "checkpoint/safetensors.hpp"
+
+namespace gatefold::checkpoint {
+
+// What the header says of a tensor to come.
+struct TensorSpec {
+  std::string name;
+  ElementType type;
+  Shape shape;
+};
+
+// Writes a file piece by piece, for tensors that do not fit in memory. The data follow in the order of the specs.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& specs, const Metadata& metadata);
+
+  // The next bytes of the data.
+  void append(std::span<const std::byte> data);
+
+  // Puts the finished file in place. Throws std::logic_error unless exactly the announced bytes were appended.
+  void commit();
+
+  std::uint64_t data_bytes() const { return data_bytes_; }  // of all tensors together
+
+ private:
+  AtomicFile file_;
+  std::uint64_t data_bytes_ = 0;
+  std::uint64_t appended_ = 0;
+};
+
+// Writes all tensors, those with the widest elements first, so that each is aligned. Either the whole file appears or
+// nothing changes. Throws InputError.
+void write_safetensors(const std::filesystem::path& path, std::vector<Tensor> tensors, const Metadata& metadata = {});
+
+}  // namespace gatefold::checkpoint
