@@ -5,6 +5,13 @@ set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES "80-real;90")
 endif()
+# NVIDIA's packages put nvcc where no PATH points.
+if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(GATEFOLD_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(GATEFOLD_NVCC)
+    set(CMAKE_CUDA_COMPILER ${GATEFOLD_NVCC})
+  endif()
+endif()
 check_language(CUDA)
 
 # Sets GATEFOLD_CUTLASS_INCLUDE, the folder that holds cute/ and cutlass/, or stops and says what to do.
