@@ -6,10 +6,8 @@
 namespace gatefold::cpu {
 
 #if GATEFOLD_WITH_ONEDNN
-const Implementation* onednn_act_and_mul();
-const Implementation* onednn_gemm();
-const Implementation* onednn_gemm_gated();
-const Implementation* onednn_gate_up();
+const Implementation* vector_act_and_mul();
+const Implementation* onednn_products();  // gemm, gemm_gated and gate_up
 #endif
 
 const Implementation* reference();  // every op but mlp

@@ -3,6 +3,9 @@
 #include <array>
 
 #include "cpu/implementations.hpp"
+#if GATEFOLD_WITH_CUDA
+#include "cuda/implementations.hpp"
+#endif
 #include "dispatch/mlp.hpp"
 
 namespace gatefold {
@@ -12,10 +15,10 @@ using List = std::span<const Implementation* const>;
 
 List cpu_implementations(Op op) {
 #if GATEFOLD_WITH_ONEDNN
-  static const std::array act_and_mul{cpu::onednn_act_and_mul(), cpu::reference()};
-  static const std::array gemm{cpu::onednn_gemm(), cpu::reference()};
-  static const std::array gemm_gated{cpu::onednn_gemm_gated(), cpu::reference()};
-  static const std::array gate_up{cpu::onednn_gate_up(), cpu::reference()};
+  static const std::array act_and_mul{cpu::vector_act_and_mul(), cpu::reference()};
+  static const std::array gemm{cpu::onednn_products(), cpu::reference()};
+  static const std::array gemm_gated{cpu::onednn_products(), cpu::reference()};
+  static const std::array gate_up{cpu::onednn_products(), cpu::reference()};
 #else
   static const std::array act_and_mul{cpu::reference()};
   static const std::array gemm{cpu::reference()};
@@ -33,11 +36,30 @@ List cpu_implementations(Op op) {
   return {};
 }
 
+#if GATEFOLD_WITH_CUDA
+List cuda_implementations(Op op) {
+  static const std::array act_and_mul{cuda::vector_act_and_mul(), cuda::simt_act_and_mul()};
+  static const std::array gemm{cuda::simt_gemm()};
+  static const std::array gemm_gated{cuda::simt_gemm_gated()};
+  static const std::array gate_up{cuda::simt_gate_up()};
+  static const std::array mlp{composed_mlp()};
+  switch (op) {
+    case Op::act_and_mul: return act_and_mul;
+    case Op::gemm: return gemm;
+    case Op::gemm_gated: return gemm_gated;
+    case Op::gate_up: return gate_up;
+    case Op::mlp: return mlp;
+  }
+  return {};
+}
+#else
+List cuda_implementations(Op /*op*/) { return {}; }
+#endif
+
 }  // namespace
 
 List implementations(Op op, Device device) {
-  if (device == Device::cpu) return cpu_implementations(op);
-  return {};
+  return device == Device::cpu ? cpu_implementations(op) : cuda_implementations(op);
 }
 
 }  // namespace gatefold

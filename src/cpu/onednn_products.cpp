@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "cpu/cpu_info.hpp"
+#include "cpu/implementations.hpp"
+#include "cpu/onednn_matmul.hpp"
+#include "cpu/onednn_panels.hpp"
+#include "cpu/vector_math.hpp"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+// gemm, gemm_gated and gate_up on oneDNN. Panel by panel, act(gate) of one panel stays in the cache until the up
+// product's post-op multiplies by it: no pass over gate and up, and neither is ever rounded to 16 bits.
+namespace gatefold::cpu {
+namespace {
+
+int thread_limit() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+int this_thread() {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
+// One product, prepared for row counts 1, 2, 4 ... row_block, and for whole panels and the last, narrower one.
+class Product {
+ public:
+  Product() = default;
+  Product(const Problem& problem, const Panels& panels, Epilogue epilogue, std::int64_t ld_weights, bool to_output) {
+    MatmulShape shape;
+    shape.depth = panels.depth;
+    shape.ld_x = panels.widened ? panels.depth : problem.ld_x;
+    shape.ld_weights = panels.copies_weights() ? panels.depth : ld_weights;
+    shape.ld_out = to_output ? problem.ld_out : panels.width;
+    shape.in = panels.compute;
+    shape.out = to_output ? problem.dtype : DType::fp32;
+    for (const std::int64_t columns : {panels.width, problem.intermediate_size % panels.width}) {
+      std::vector<Matmul>& list = columns == panels.width ? whole_ : last_;
+      if (columns == 0) continue;
+      for (shape.rows = 1; shape.rows <= panels.row_block; shape.rows *= 2) {
+        shape.columns = columns;
+        list.emplace_back(shape, epilogue, problem.activation, panels.width);
+        scratchpad_ = std::max(scratchpad_, list.back().scratchpad_size());
+      }
+    }
+  }
+
+  // rows: a power of two.
+  const Matmul& matmul(std::int64_t rows, bool whole_panel) const {
+    return (whole_panel ? whole_ : last_)[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(rows)))];
+  }
+  std::size_t scratchpad_size() const { return scratchpad_; }
+  const std::string& kernel() const { return whole_.back().kernel(); }
+
+ private:
+  std::vector<Matmul> whole_;
+  std::vector<Matmul> last_;
+  std::size_t scratchpad_ = 0;
+};
+
+class ProductsExecutor final : public Executor {
+ public:
+  ProductsExecutor(const Problem& problem, bool native)
+      : p_(problem),
+        post_ops_(has_post_ops(problem.activation.kind)),
+        panels_(make_panels(problem, native, post_ops_, thread_limit())) {
+    const bool multiplies = p_.op != Op::gemm && post_ops_;
+    up_ = Product(p_, panels_, multiplies ? Epilogue::multiply : Epilogue::none, ld_weights(Half::up), panels_.direct);
+    if (p_.op == Op::gate_up) {
+      gate_ = Product(p_, panels_, post_ops_ ? Epilogue::activate : Epilogue::none, ld_weights(Half::gate), false);
+    }
+  }
+
+  // oneDNN's reference code stands in for what it has no kernel for, and is slower than widening.
+  bool falls_back() const { return up_.kernel().rfind("ref", 0) == 0; }
+
+  std::size_t workspace_size(std::int64_t max_tokens) const override {
+    return workspace(max_tokens).size(panels_.threads);
+  }
+
+  std::string describe(std::int64_t /*tokens*/) const override {
+    return concat("oneDNN ", up_.kernel(), " on ", to_string(panels_.compute), ", panels of ", panels_.width,
+                  " weight rows",
+                  panels_.widened    ? " widened"
+                  : panels_.gathered ? " gathered"
+                                     : " in place",
+                  ", ", panels_.row_block, " rows of x at a time, ", panels_.threads, " threads");
+  }
+
+  Status run(const Operands& operands) const override {
+    const std::int64_t blocks = (operands.tokens + panels_.row_block - 1) / panels_.row_block;
+    const std::int64_t rows = blocks == 0 ? 0 : (operands.tokens + blocks - 1) / blocks;  // blocks of about one size
+    for (std::int64_t begin = 0; begin < operands.tokens; begin += rows) {
+      const RowBlock block{begin, std::min(rows, operands.tokens - begin), workspace(rows)};
+      if (!run_block(operands, block)) {
+        return {GATEFOLD_ERROR_OUT_OF_MEMORY, concat("oneDNN ", up_.kernel(), ": a product of ", block.rows, " x ",
+                                                     panels_.width, " x ", panels_.depth, " failed")};
+      }
+    }
+    return {};
+  }
+
+ private:
+  struct RowBlock {
+    std::int64_t begin = 0;
+    std::int64_t rows = 0;
+    PanelWorkspace workspace;
+  };
+
+  // What one thread works on: columns [column, column + columns) of a row block's output.
+  struct Panel {
+    const Operands& operands;
+    const RowBlock& block;
+    std::byte* memory;  // this thread's part of the workspace
+    std::int64_t column;
+    std::int64_t columns;
+
+    std::byte* weights() const { return memory; }
+    float* activated() const { return reinterpret_cast<float*>(memory + block.workspace.activated); }
+    float* result() const { return reinterpret_cast<float*>(memory + block.workspace.result); }
+    std::byte* scratchpad() const { return memory + block.workspace.scratchpad; }
+  };
+
+  std::int64_t element() const { return size_of(p_.dtype); }
+
+  // In place, consecutive rows of a half are one row of the tensor apart, or two where halves alternate.
+  std::int64_t ld_weights(Half half) const {
+    const HalfView view = half_view(p_, {}, half);
+    return view.map.block == 1 ? view.map.period * view.ld : view.ld;
+  }
+
+  PanelWorkspace workspace(std::int64_t rows) const {
+    return make_workspace(panels_, rows, std::max(gate_.scratchpad_size(), up_.scratchpad_size()));
+  }
+
+  bool run_block(const Operands& operands, const RowBlock& block) const {
+    const std::int64_t panel_count = (p_.intermediate_size + panels_.width - 1) / panels_.width;
+    std::atomic<bool> good = true;
+#pragma omp parallel num_threads(panels_.threads)
+    {
+      std::byte* memory = operands.workspace + block.workspace.threads +
+                          static_cast<std::size_t>(this_thread()) * block.workspace.per_thread;
+      if (panels_.widened) {
+#pragma omp for schedule(static)
+        for (std::int64_t i = 0; i < block.rows; ++i) {
+          widen(operands.x + (block.begin + i) * p_.ld_x * element(), p_.dtype, panels_.depth,
+                reinterpret_cast<float*>(operands.workspace) + i * panels_.depth);
+        }
+      }
+#pragma omp for schedule(dynamic)
+      for (std::int64_t index = 0; index < panel_count; ++index) {
+        const std::int64_t column = index * panels_.width;
+        const Panel panel{operands, block, memory, column, std::min(panels_.width, p_.intermediate_size - column)};
+        if (!run_panel(panel)) good = false;
+      }
+    }
+    return good;
+  }
+
+  bool run_panel(const Panel& panel) const {
+    if (p_.op == Op::gemm_gated) activate_stored_gate(panel);
+    if (p_.op == Op::gate_up) {
+      if (!multiply_all(panel, gate_, Half::gate, reinterpret_cast<std::byte*>(panel.activated()), panels_.width * 4)) {
+        return false;
+      }
+      if (!post_ops_)
+        for_each_row(panel, [&](float* activated, float* /*result*/, std::int64_t /*row*/) {
+          activate(p_.activation, activated, panel.columns, activated);
+        });
+    }
+    if (panels_.direct) {
+      std::byte* out = panel.operands.out + (panel.block.begin * p_.ld_out + panel.column) * element();
+      return multiply_all(panel, up_, Half::up, out, p_.ld_out * element());
+    }
+    if (!multiply_all(panel, up_, Half::up, reinterpret_cast<std::byte*>(panel.result()), panels_.width * 4)) {
+      return false;
+    }
+    for_each_row(panel, [&](const float* activated, float* result, std::int64_t row) {
+      if (panels_.has_gate && !post_ops_) multiply(p_.activation, activated, result, panel.columns, result);
+      narrow(result, p_.dtype, panel.columns, panel.operands.out + (row * p_.ld_out + panel.column) * element());
+    });
+    return true;
+  }
+
+  template <class Function>
+  void for_each_row(const Panel& panel, Function function) const {
+    for (std::int64_t i = 0; i < panel.block.rows; ++i) {
+      function(panel.activated() + i * panels_.width, panel.result() + i * panels_.width, panel.block.begin + i);
+    }
+  }
+
+  void activate_stored_gate(const Panel& panel) const {
+    for_each_row(panel, [&](float* activated, float* /*result*/, std::int64_t row) {
+      widen(panel.operands.gate + (row * p_.ld_gate + panel.column) * element(), p_.dtype, panel.columns, activated);
+      activate(p_.activation, activated, panel.columns, activated);
+    });
+  }
+
+  // All rows of the block with one panel of weights, into `out`, whose rows are `stride` bytes apart.
+  bool multiply_all(const Panel& panel, const Product& product, Half half, std::byte* out, std::int64_t stride) const {
+    const std::byte* weights = weights_of(panel, half);
+    const std::byte* x =
+        panels_.widened ? panel.operands.workspace : panel.operands.x + panel.block.begin * p_.ld_x * element();
+    const std::int64_t x_stride = (panels_.widened ? panels_.depth : p_.ld_x) * size_of(panels_.compute);
+    return cover_rows(panel.block.rows, [&](std::int64_t begin, std::int64_t rows) {
+      return product.matmul(rows, panel.columns == panels_.width)
+          .run({x + begin * x_stride, weights, panel.activated() + begin * panels_.width, out + begin * stride,
+                panel.scratchpad()});
+    });
+  }
+
+  // A panel of one half's rows: where they are, or copied (and widened) to the workspace.
+  const std::byte* weights_of(const Panel& panel, Half half) const {
+    const HalfView view = half_view(p_, panel.operands, half);
+    const auto row = [&](std::int64_t j) { return view.base + view.map(panel.column + j) * view.ld * element(); };
+    if (!panels_.copies_weights()) return row(0);
+    const std::int64_t copied_bytes = panels_.depth * size_of(panels_.compute);
+    for (std::int64_t j = 0; j < panel.columns; ++j) {
+      std::byte* copy = panel.weights() + j * copied_bytes;
+      if (panels_.widened) {
+        widen(row(j), p_.dtype, panels_.depth, reinterpret_cast<float*>(copy));
+      } else {
+        std::memcpy(copy, row(j), static_cast<std::size_t>(copied_bytes));
+      }
+    }
+    return panel.weights();
+  }
+
+  Problem p_;
+  bool post_ops_;  // oneDNN activates and multiplies; else vector_math does, on the panel
+  Panels panels_;
+  Product gate_;  // gate_up only
+  Product up_;
+};
+
+class Products final : public Implementation {
+ public:
+  std::string_view name() const override { return "onednn"; }
+
+  Verdict supports(const Problem& problem) const override {
+    if (problem.hidden_size == 0 || problem.intermediate_size == 0) return {false, "needs D > 0 and F > 0"};
+    return {true, problem.op == Op::gemm ? "one product, panel by panel"
+                                         : "activation and product are part of the matrix product, panel by panel"};
+  }
+
+  std::unique_ptr<Executor> prepare(const Problem& problem) const override {
+    const bool native = problem.dtype == DType::fp32 || (problem.dtype == DType::bf16 && has_native_bf16());
+    auto executor = std::make_unique<ProductsExecutor>(problem, native);
+    if (problem.dtype != DType::fp32 && native && executor->falls_back()) {
+      executor = std::make_unique<ProductsExecutor>(problem, false);
+    }
+    return executor;
+  }
+};
+
+const Products implementation;
+
+}  // namespace
+
+const Implementation* onednn_products() { return &implementation; }
+
+}  // namespace gatefold::cpu
