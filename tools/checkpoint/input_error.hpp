@@ -3,6 +3,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace gatefold::checkpoint {
 
@@ -10,7 +11,8 @@ namespace gatefold::checkpoint {
 // that disagree.
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // Names and texts from a file may be anything: control characters are escaped, and a very long line is cut.
+  explicit InputError(std::string_view line);
 };
 
 // The parts, streamed one after the other.

@@ -17,7 +17,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Drops the resident pages that lie wholly inside the range; touched again, they are read again.
+  // Drops the resident pages that the range touches. Touched again, they are read again.
   void release(std::span<const std::byte> range) const;
 
   // Asks the kernel to start reading the range.

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/element_type.hpp"
 #include "checkpoint/mapped_file.hpp"
 #include "gatefold/gatefold.h"
 
@@ -17,24 +17,7 @@
 // lie one after the other without gaps or overlaps.
 namespace gatefold::checkpoint {
 
-// A kind of element, as the header names it ("BF16").
-struct ElementType {
-  std::string_view name;
-  std::int64_t bits;
-
-  // Elements of less than a byte need no alignment.
-  std::size_t alignment() const { return bits < 8 ? 1 : static_cast<std::size_t>(bits / 8); }
-  friend bool operator==(const ElementType& a, const ElementType& b) { return a.name == b.name; }
-};
-
-std::optional<ElementType> find_element_type(std::string_view name);
-ElementType element_type(gatefold_dtype dtype);
-std::optional<gatefold_dtype> gatefold_dtype_of(const ElementType& type);  // BF16, F16, F32
-
-using Shape = std::vector<std::int64_t>;
 using Metadata = std::map<std::string, std::string>;
-
-std::string to_string(const Shape& shape);  // "[4096, 14336]"
 
 // A view of a tensor inside a file, or of one to be written.
 struct Tensor {
@@ -50,7 +33,7 @@ struct Tensor {
   bool aligned() const { return reinterpret_cast<std::uintptr_t>(data) % type.alignment() == 0; }
 };
 
-// A tensor of one of Gatefold's types in memory. `data` has shape's product of elements.
+// A tensor of one of Gatefold's types in memory. Throws InputError if its size overflows.
 Tensor make_tensor(std::string name, gatefold_dtype dtype, Shape shape, const void* data);
 
 struct SafetensorsContents {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "checkpoint/atomic_file.hpp"
@@ -21,6 +22,7 @@ struct TensorSpec {
 // Writes a file piece by piece, for tensors that do not fit in memory. The data follow in the order of the specs.
 class SafetensorsWriter {
  public:
+  // Throws InputError: a size that overflows, a name twice, a folder that cannot be written.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& specs, const Metadata& metadata);
 
   // The next bytes of the data.
@@ -32,8 +34,15 @@ class SafetensorsWriter {
   std::uint64_t data_bytes() const { return data_bytes_; }  // of all tensors together
 
  private:
+  struct Header {
+    std::string text;  // with its length in front
+    std::uint64_t data_bytes;
+  };
+  static Header make_header(const std::string& file, const std::vector<TensorSpec>& specs, const Metadata& metadata);
+  SafetensorsWriter(const std::filesystem::path& path, const Header& header);
+
   AtomicFile file_;
-  std::uint64_t data_bytes_ = 0;
+  std::uint64_t data_bytes_;
   std::uint64_t appended_ = 0;
 };
 

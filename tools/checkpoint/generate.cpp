@@ -1,0 +1,215 @@
+#include "checkpoint/generate.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "checkpoint/atomic_file.hpp"
+#include "checkpoint/config.hpp"
+#include "checkpoint/input_error.hpp"
+#include "checkpoint/random_weights.hpp"
+#include "checkpoint/safetensors_writer.hpp"
+
+namespace gatefold::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* single_name = "model.safetensors";
+constexpr const char* index_name = "model.safetensors.index.json";
+const Metadata file_metadata{{"format", "pt"}};
+
+struct WeightSpec {
+  TensorSpec tensor;
+  UniformStream stream;
+};
+
+// The weights of one layer, in the order in which they are written.
+std::vector<WeightSpec> layer_weights(const GenerateOptions& options, std::int64_t layer) {
+  const std::string mlp = "model.layers." + std::to_string(layer) + ".mlp.";
+  const ElementType type = element_type(options.dtype);
+  const std::int64_t D = options.hidden_size;
+  const std::int64_t F = options.intermediate_size;
+  std::vector<TensorSpec> specs;
+  if (options.layout.packed()) {
+    specs.push_back({mlp + "gate_up_proj.weight", type, {2 * F, D}});
+  } else {
+    specs.push_back({mlp + "gate_proj.weight", type, {F, D}});
+    specs.push_back({mlp + "up_proj.weight", type, {F, D}});
+  }
+  specs.push_back({mlp + "down_proj.weight", type, {D, F}});
+  std::vector<WeightSpec> weights;
+  for (TensorSpec& spec : specs) {
+    const auto tensor = static_cast<std::uint64_t>(layer) * 3 + weights.size();
+    const std::int64_t fan_in = spec.shape[1];
+    weights.push_back({std::move(spec), tensor_stream(options.seed, tensor, fan_in)});
+  }
+  return weights;
+}
+
+void check_options(const fs::path& folder, const GenerateOptions& options) {
+  const auto check = [&folder](const char* name, std::int64_t value) {
+    if (value < 1) throw_input_error(folder.string(), ": ", name, " is ", value, ", must be at least 1");
+  };
+  check("hidden_size", options.hidden_size);
+  check("intermediate_size", options.intermediate_size);
+  check("layers", options.layers);
+  if (options.layout.kind() != GATEFOLD_LAYOUT_SEPARATE && options.layout.kind() != GATEFOLD_LAYOUT_GATE_UP) {
+    throw_input_error(folder.string(), ": a checkpoint stores gate and up as separate or gate_up, not as layout ",
+                      static_cast<int>(options.layout.kind()));
+  }
+}
+
+// The bytes of all weights, checked against overflow.
+std::uint64_t total_bytes(const fs::path& folder, const GenerateOptions& options) {
+  // 3 * L * F * D elements.
+  const auto bytes =
+      tensor_bytes(element_type(options.dtype), {3, options.layers, options.intermediate_size, options.hidden_size});
+  if (!bytes) {
+    throw_input_error(folder.string(), ": ", options.layers, " layers of ", options.intermediate_size, " x ",
+                      options.hidden_size, " overflow");
+  }
+  return *bytes;
+}
+
+void prepare_folder(const fs::path& folder, const GenerateOptions& options, std::uint64_t bytes) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder)) throw_input_error(folder.string(), ": cannot create the folder: ", error.message());
+  if (!options.overwrite && !fs::is_empty(folder, error)) {
+    throw_input_error(folder.string(), ": the folder is not empty");
+  }
+  const fs::space_info space = fs::space(folder, error);
+  if (!error && space.available < bytes) {
+    throw_input_error(folder.string(), ": the weights take ", bytes, " bytes, but only ", space.available, " are free");
+  }
+}
+
+// Fills pieces with all threads and writes them in order.
+class Generator {
+ public:
+  explicit Generator(const GenerateOptions& options, std::uint64_t total)
+      : options_(options), total_(total), threads_(std::max(1U, std::thread::hardware_concurrency())) {}
+
+  void write_file(const fs::path& path, const std::vector<WeightSpec>& weights) {
+    std::vector<TensorSpec> specs;
+    for (const WeightSpec& weight : weights) specs.push_back(weight.tensor);
+    SafetensorsWriter writer(path, specs, file_metadata);
+    for (const WeightSpec& weight : weights) append(writer, weight);
+    writer.commit();
+  }
+
+ private:
+  static constexpr std::size_t bytes_per_thread = std::size_t{1} << 20;
+
+  void append(SafetensorsWriter& writer, const WeightSpec& weight) {
+    const std::uint64_t bytes = *tensor_bytes(weight.tensor.type, weight.tensor.shape);
+    const auto element_size = static_cast<std::uint64_t>(weight.tensor.type.bits / 8);
+    for (std::uint64_t begin = 0; begin < bytes; begin += buffer_.size()) {
+      buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes - begin, bytes_per_thread * threads_)));
+      fill_buffer(weight.stream, begin / element_size, element_size);
+      writer.append(buffer_);
+      done_ += buffer_.size();
+      if (options_.progress) options_.progress(done_, total_);
+    }
+  }
+
+  void fill_buffer(const UniformStream& stream, std::uint64_t first, std::uint64_t element_size) {
+    std::vector<std::jthread> threads;
+    for (std::size_t begin = 0; begin < buffer_.size(); begin += bytes_per_thread) {
+      const auto part = std::span(buffer_).subspan(begin, std::min(bytes_per_thread, buffer_.size() - begin));
+      const std::uint64_t part_first = first + begin / element_size;
+      threads.emplace_back([=, dtype = options_.dtype] { fill_uniform(stream, dtype, part_first, part); });
+    }
+  }
+
+  const GenerateOptions& options_;
+  std::uint64_t total_;
+  std::uint64_t done_ = 0;
+  std::size_t threads_;
+  std::vector<std::byte> buffer_;
+};
+
+std::string shard_name(std::int64_t shard, std::int64_t shards) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05lld-of-%05lld.safetensors", static_cast<long long>(shard + 1),
+                static_cast<long long>(shards));
+  return name;
+}
+
+// The index comes last: only with it the shards are a checkpoint.
+std::set<std::string> write_shards(const fs::path& folder, const GenerateOptions& options, std::uint64_t total,
+                                   Generator& generator) {
+  std::set<std::string> written{index_name};
+  ordered_json weight_map = ordered_json::object();
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    const std::string name = shard_name(layer, options.layers);
+    const std::vector<WeightSpec> weights = layer_weights(options, layer);
+    generator.write_file(folder / name, weights);
+    for (const WeightSpec& weight : weights) weight_map[weight.tensor.name] = name;
+    written.insert(name);
+  }
+  const ordered_json index{{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}};
+  write_text_file(folder / index_name, index.dump(2) + "\n");
+  return written;
+}
+
+std::set<std::string> write_single(const fs::path& folder, const GenerateOptions& options, Generator& generator) {
+  std::vector<WeightSpec> weights;
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    std::ranges::move(layer_weights(options, layer), std::back_inserter(weights));
+  }
+  generator.write_file(folder / single_name, weights);
+  return {single_name};
+}
+
+void write_config(const fs::path& folder, const GenerateOptions& options) {
+  const char* dtype = options.dtype == GATEFOLD_DTYPE_FP32   ? "float32"
+                      : options.dtype == GATEFOLD_DTYPE_FP16 ? "float16"
+                                                             : "bfloat16";
+  ordered_json config{
+      {"model_type", "gatefold_mlp"},        {"hidden_act", config_activation_name(options.activation.kind)},
+      {"hidden_size", options.hidden_size},  {"intermediate_size", options.intermediate_size},
+      {"num_hidden_layers", options.layers}, {"torch_dtype", dtype}};
+  if (options.activation.kind == GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) config["swiglu_limit"] = options.activation.limit;
+  write_text_file(folder / "config.json", config.dump(2) + "\n");
+}
+
+bool is_weight_file(const std::string& name) {
+  return name == index_name || name == single_name || (name.starts_with("model-") && name.ends_with(".safetensors"));
+}
+
+// An overwritten checkpoint's other files would be read in place of the new ones, or lie about unused.
+void remove_stale(const fs::path& folder, const std::set<std::string>& written) {
+  std::error_code error;
+  std::vector<fs::path> stale;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (is_weight_file(name) && !written.contains(name)) stale.push_back(entry.path());
+  }
+  // The index first: it names the others.
+  std::ranges::stable_partition(stale, [](const fs::path& path) { return path.filename() == index_name; });
+  for (const fs::path& path : stale) {
+    if (!fs::remove(path, error)) throw_input_error(path.string(), ": cannot remove: ", error.message());
+  }
+}
+
+}  // namespace
+
+void generate_checkpoint(const fs::path& folder, const GenerateOptions& options) {
+  check_options(folder, options);
+  const std::uint64_t total = total_bytes(folder, options);
+  prepare_folder(folder, options, total);
+  Generator generator(options, total);
+  write_config(folder, options);
+  const std::set<std::string> written =
+      options.sharded ? write_shards(folder, options, total, generator) : write_single(folder, options, generator);
+  remove_stale(folder, written);
+}
+
+}  // namespace gatefold::checkpoint

@@ -1,0 +1,69 @@
+#include "checkpoint/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "checkpoint/input_error.hpp"
+
+namespace gatefold::checkpoint {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::filesystem::path& path)
+      // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (value_ < 0) throw_input_error(path.string(), ": ", std::strerror(errno));
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(value_); }
+
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+std::size_t size_of_regular_file(const Descriptor& file, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(file.value(), &status) != 0) throw_input_error(path.string(), ": ", std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw_input_error(path.string(), ": not a regular file");
+  return static_cast<std::size_t>(status.st_size);
+}
+
+// madvise takes whole pages. Advice cannot fail in a way that matters: the data stay what they are.
+void advise(std::span<const std::byte> range, int advice) {
+  if (range.empty()) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
+  const std::uintptr_t first_page = begin / page * page;
+  ::madvise(reinterpret_cast<void*>(first_page), begin + range.size() - first_page, advice);
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const Descriptor file(path);
+  const std::size_t size = size_of_regular_file(file, path);
+  if (size == 0) return;  // an empty mapping is not allowed
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, file.value(), 0);
+  if (data == MAP_FAILED) throw_input_error(path.string(), ": cannot map ", size, " bytes: ", std::strerror(errno));
+  bytes_ = {static_cast<const std::byte*>(data), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::release(std::span<const std::byte> range) const { advise(range, MADV_DONTNEED); }
+
+void MappedFile::will_need(std::span<const std::byte> range) const { advise(range, MADV_WILLNEED); }
+
+}  // namespace gatefold::checkpoint

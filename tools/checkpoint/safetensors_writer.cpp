@@ -1,0 +1,84 @@
+#include "checkpoint/safetensors_writer.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "checkpoint/input_error.hpp"
+
+namespace gatefold::checkpoint {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The JSON behind its length, padded so that the data begin at a multiple of 8 bytes, as the official package does.
+std::string frame(std::string text) {
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>((text.size() >> (8 * i)) & 0xff);
+  return length + text;
+}
+
+std::string dump(const ordered_json& entries, const std::string& file) {
+  try {
+    return entries.dump();
+  } catch (const ordered_json::exception&) {  // the only thing that can be wrong with strings and numbers
+    throw_input_error(file, ": a name or a metadata text is not UTF-8");
+  }
+}
+
+}  // namespace
+
+SafetensorsWriter::Header SafetensorsWriter::make_header(const std::string& file, const std::vector<TensorSpec>& specs,
+                                                         const Metadata& metadata) {
+  ordered_json entries = ordered_json::object();
+  if (!metadata.empty()) entries["__metadata__"] = metadata;
+  std::uint64_t end = 0;
+  for (const TensorSpec& spec : specs) {
+    const auto bytes = tensor_bytes(spec.type, spec.shape);
+    if (!bytes || *bytes > std::numeric_limits<std::uint64_t>::max() - end) {
+      throw_input_error(file, ": tensor ", spec.name, ": shape ", to_string(spec.shape), " of ", spec.type.name,
+                        " overflows");
+    }
+    if (spec.name == "__metadata__" || entries.contains(spec.name)) {
+      throw_input_error(file, ": duplicate or reserved name \"", spec.name, '"');
+    }
+    entries[spec.name] = {{"dtype", spec.type.name}, {"shape", spec.shape}, {"data_offsets", {end, end + *bytes}}};
+    end += *bytes;
+  }
+  return {frame(dump(entries, file)), end};
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& specs,
+                                     const Metadata& metadata)
+    : SafetensorsWriter(path, make_header(path.string(), specs, metadata)) {}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const Header& header)
+    : file_(path), data_bytes_(header.data_bytes) {
+  file_.write(header.text);
+}
+
+void SafetensorsWriter::append(std::span<const std::byte> data) {
+  file_.write(data);
+  appended_ += data.size();
+}
+
+void SafetensorsWriter::commit() {
+  if (appended_ != data_bytes_) {
+    throw std::logic_error("safetensors writer: " + std::to_string(appended_) + " bytes appended, " +
+                           std::to_string(data_bytes_) + " announced");
+  }
+  file_.commit();
+}
+
+void write_safetensors(const std::filesystem::path& path, std::vector<Tensor> tensors, const Metadata& metadata) {
+  std::ranges::stable_sort(tensors, std::ranges::greater{}, [](const Tensor& t) { return t.type.bits; });
+  std::vector<TensorSpec> specs;
+  for (const Tensor& tensor : tensors) specs.push_back({tensor.name, tensor.type, tensor.shape});
+  SafetensorsWriter writer(path, specs, metadata);
+  for (const Tensor& tensor : tensors) writer.append(tensor.range());
+  writer.commit();
+}
+
+}  // namespace gatefold::checkpoint
