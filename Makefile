@@ -40,10 +40,8 @@ format:  ## format the C++ and CUDA sources
 	@scripts/setup test
 	@git ls-files -z '*.h' '*.c' '*.hpp' '*.cpp' '*.cu' '*.cuh' | xargs -0 .venv/bin/clang-format -i
 
-lint:  ## check format, layers, names, paths and file lengths, and run clang-tidy
-	@scripts/setup test
-	@cmake --preset cpu-only $(CMAKE_ARGS)
-	@scripts/lint build/cpu-only
+lint: build  ## check format, layers, headers, paths and file lengths, and run clang-tidy
+	@scripts/lint $(BUILD)
 
 sanitize:  ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory test PRESET=sanitize
