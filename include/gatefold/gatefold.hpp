@@ -92,12 +92,12 @@ struct Desc {
   gatefold_op op{};
   gatefold_dtype dtype{};
   gatefold_device device{};
-  std::optional<Layout> layout;          // act_and_mul, gate_up, mlp: required
-  std::optional<Activation> activation;  // every op but gemm: required
+  std::optional<Layout> layout{};          // act_and_mul, gate_up, mlp: required
+  std::optional<Activation> activation{};  // every op but gemm: required
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
   LeadingDimensions ld{};
-  std::string implementation;  // empty: Gatefold chooses
+  std::string implementation{};  // empty: Gatefold chooses
 
   // The C description; it points into this object's implementation name.
   gatefold_desc c_desc() const {
