@@ -30,7 +30,7 @@ demo:  ## write a small checkpoint and run its gated MLP every way
 
 build:  ## build everything
 	@scripts/setup test
-	@cmake --preset $(PRESET) $(CMAKE_ARGS)
+	@cmake --preset $(PRESET) -DGATEFOLD_PYTHON=$(CURDIR)/.venv/bin/python $(CMAKE_ARGS)
 	@cmake --build --preset $(PRESET)
 
 test: build  ## build everything and run the tests
@@ -49,7 +49,7 @@ sanitize:  ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 fuzz:  ## fuzz the API and the checkpoint reader, FUZZ_SECONDS each
 	@scripts/setup ci
 	@cmake --preset fuzz $(CMAKE_ARGS)
-	@cmake --build --preset fuzz
+	@cmake --build --preset fuzz --target tests/fuzz/all
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
 
 planted-bugs: build  ## plant bugs in the kernels one by one, and show which test catches each
