@@ -2,10 +2,10 @@
 find_package(CUDAToolkit REQUIRED GLOBAL)
 
 # -std is spelled out: CMake 3.25 does not know that nvcc speaks C++20. -lineinfo lets profilers name source lines; it
-# changes no instruction.
+# changes no instruction. Size compression makes the device code of the SIMT products 0.7 MB instead of 10.5.
 add_library(gatefold_cuda_settings INTERFACE)
 target_compile_options(gatefold_cuda_settings INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -lineinfo --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --compress-mode=size -lineinfo --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${GATEFOLD_WERROR}>>:-Werror=all-warnings -Xcompiler=-Werror>)
 target_link_libraries(gatefold_cuda_settings INTERFACE gatefold_settings CUDA::cudart_static)
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dispatch/registry.hpp"
 #include "dispatch/selection.hpp"
 
 namespace gatefold {
@@ -61,7 +62,9 @@ class ComposedMlp final : public Executor {
     first.out = operands.workspace;
     first.workspace = operands.workspace + h_size;
     first.workspace_size = operands.workspace_size - h_size;
-    if (Status status = gate_up_.choose(operands.tokens).executor->run(first); !status.ok()) return status;
+    if (row_bytes_ > 0) {
+      if (Status status = gate_up_.choose(operands.tokens).executor->run(first); !status.ok()) return status;
+    }
 
     Operands second = first;
     second.x = operands.workspace;
@@ -84,7 +87,9 @@ class ComposedMlpImplementation final : public Implementation {
   std::string_view name() const override { return "composed"; }
 
   Verdict supports(const Problem& problem) const override {
-    if (problem.hidden_size == 0 || problem.intermediate_size == 0) return {false, "needs D > 0 and F > 0"};
+    // The last of each list takes everything; if it cannot, nothing can on this machine.
+    const auto gate_up = implementations(Op::gate_up, problem.device);
+    if (const Verdict verdict = gate_up.back()->supports(gate_up_of(problem)); !verdict.eligible) return verdict;
     return {true, "gate_up, then gemm with w_down"};
   }
 

@@ -61,6 +61,11 @@ Status Selection::make(const Problem& problem, std::string_view forced, Selectio
     }
     made.candidates_.push_back(std::move(candidate));
   }
+  // The last candidate takes every problem, so its reason is the machine: no driver, no device.
+  if (const Candidate& last = made.candidates_.back(); forced.empty() && !last.verdict.eligible && reachable) {
+    return unsupported("device: no implementation of ", to_string(problem.op), " can run on ",
+                       to_string(problem.device), " here: ", last.verdict.reason);
+  }
   selection = std::move(made);
   return {};
 }

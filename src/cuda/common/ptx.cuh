@@ -19,7 +19,14 @@ __device__ __forceinline__ float rcp(float x) {
   return y;
 }
 
-// 16 bytes that are read once: not kept in L1.
+// 16 bytes from memory that may also be written by this kernel.
+__device__ __forceinline__ uint4 load_vector(const void* pointer) {
+  uint4 v;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(pointer));
+  return v;
+}
+
+// The same for bytes that are read once: not kept in L1.
 __device__ __forceinline__ uint4 load_streaming(const void* pointer) {
   uint4 v;
   asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -28,8 +35,8 @@ __device__ __forceinline__ uint4 load_streaming(const void* pointer) {
   return v;
 }
 
-__device__ __forceinline__ void store_streaming(void* pointer, const uint4& v) {
-  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(pointer), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+__device__ __forceinline__ void store_vector(void* pointer, const uint4& v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(pointer), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
 }
 

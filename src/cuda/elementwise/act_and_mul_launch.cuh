@@ -1,0 +1,67 @@
+#pragma once
+
+#include "cuda/common/activation.cuh"
+#include "cuda/common/device.hpp"
+#include "cuda/common/launch.hpp"
+#include "cuda/common/specialise.hpp"
+#include "cuda/elementwise/act_and_mul_kernel.cuh"
+
+namespace gatefold::cuda {
+
+constexpr std::int64_t most_blocks = 0x7fffffff;
+
+// The operands as the kernel sees them with units of `unit_elements`. If no row is followed by padding, all of them are
+// one long row.
+inline ActAndMulParams act_and_mul_params(const Problem& p, const Operands& o, std::int64_t unit_elements) {
+  const std::int64_t size = size_of(p.dtype);
+  const HalfView gate = half_view(p, o, Half::gate);
+  const HalfView up = half_view(p, o, Half::up);
+  const std::int64_t F = p.intermediate_size;
+  const bool alternating = p.layout.interleaved() && p.layout.block < unit_elements;
+  const std::int64_t run = p.layout.interleaved() && !alternating ? p.layout.block / unit_elements : 0;
+  const bool one_row = run == 0 && p.ld_out == F &&
+                       (alternating ? p.ld_gate == 2 * F : !p.layout.packed() && p.ld_gate == F && p.ld_up == F);
+
+  ActAndMulParams params{};
+  params.gate = gate.base + (alternating ? 0 : gate.map.first * size);
+  params.up = alternating ? nullptr : up.base + up.map.first * size;
+  params.out = o.out;
+  params.gate_stride = gate.ld * size;
+  params.up_stride = up.ld * size;
+  params.out_stride = p.ld_out * size;
+  params.rows = one_row ? 1 : o.tokens;
+  params.columns = (one_row ? o.tokens * F : F) / unit_elements;
+  params.run_shift = run > 0 ? std::countr_zero(static_cast<std::uint64_t>(run)) : 62;
+  params.run_mask = (std::int64_t{1} << params.run_shift) - 1;
+  params.run_period = 2 * run;
+  params.up_first = p.layout.up_first();
+  return params;
+}
+
+template <class Config>
+Status launch_act_and_mul(const Problem& problem, const Operands& operands, const DeviceProperties& device,
+                          cudaStream_t stream) {
+  constexpr ActAndMulConfig config = Config::value;
+  return with_element(problem.dtype, [&](auto element) {
+    using Element = typename decltype(element)::type;
+    ActAndMulParams params = act_and_mul_params(problem, operands, Unit<Element, config.access>::elements);
+    params.tile = pick_tile(
+        params.rows, params.columns, config.log2_threads,
+        pick_log2_units(params.rows * params.columns, config.log2_threads, config.log2_units, device.multiprocessors));
+    const std::int64_t column_tiles = ceil_div(params.columns, params.tile.columns());
+    const std::int64_t blocks = column_tiles * ceil_div(params.rows, params.tile.rows());
+    if (blocks > most_blocks) {
+      return unsupported("tokens: ", operands.tokens, " x ", problem.intermediate_size, " takes ", blocks,
+                         " blocks, a launch has at most ", most_blocks);
+    }
+    params.column_tiles = static_cast<std::uint32_t>(column_tiles);
+    return with_activation(problem.activation.kind, [&](auto kind) {
+      using Activation = GatedActivation<decltype(kind)::value>;
+      return launch_kernel(act_and_mul_kernel<Element, Activation, Config>,
+                           {dim3(static_cast<unsigned>(blocks)), dim3(config.threads())}, device.index, stream, params,
+                           Activation(problem.activation));
+    });
+  });
+}
+
+}  // namespace gatefold::cuda

@@ -1,0 +1,85 @@
+#include "cuda/common/executor.hpp"
+#include "cuda/elementwise/act_and_mul.hpp"
+#include "cuda/elementwise/act_and_mul_launch.cuh"
+#include "cuda/implementations.hpp"
+
+namespace gatefold::cuda {
+
+struct ByVectors {
+  static constexpr ActAndMulConfig value{.access = Access::vectors, .log2_threads = 8, .log2_units = 2};
+};
+struct Alternating {
+  static constexpr ActAndMulConfig value{.access = Access::alternating, .log2_threads = 8, .log2_units = 2};
+};
+
+namespace {
+
+constexpr std::int64_t access_bytes = 16;
+
+std::int64_t vector_elements(const Problem& p) { return access_bytes / size_of(p.dtype); }
+
+bool alternates(const Problem& p) { return p.layout.interleaved() && p.layout.block == 1; }
+
+bool is_aligned(const std::byte* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % access_bytes == 0; }
+
+class Executor final : public DeviceExecutor {
+ public:
+  using DeviceExecutor::DeviceExecutor;
+
+  std::string describe(std::int64_t /*tokens*/) const override {
+    return alternates(problem()) ? "halves separated in registers" : "";
+  }
+
+ private:
+  Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
+    if (!is_aligned(operands.gate) || !is_aligned(operands.up) || !is_aligned(operands.out)) {
+      return act_and_mul_by_elements(problem(), operands, device, stream);
+    }
+    if (alternates(problem())) {
+      return launch_act_and_mul<Alternating>(problem(), operands, device, stream);
+    }
+    return launch_act_and_mul<ByVectors>(problem(), operands, device, stream);
+  }
+};
+
+// Why 16-byte accesses cannot take a problem; "" if they can.
+std::string obstacle(const Problem& p) {
+  const std::int64_t n = vector_elements(p);
+  struct Size {
+    const char* name;
+    std::int64_t value;
+  };
+  for (const Size& size : {Size{"intermediate_size", p.intermediate_size}, Size{"ld_gate", p.ld_gate},
+                           Size{"ld_up", p.layout.packed() ? 0 : p.ld_up}, Size{"ld_out", p.ld_out}}) {
+    if (size.value % n != 0)
+      return concat(size.name, " ", size.value, " is not a multiple of ", n, " elements (16 bytes)");
+  }
+  if (p.layout.interleaved() && p.layout.block != 1 && p.layout.block % n != 0) {
+    return concat("block ", p.layout.block, " is neither 1 nor a multiple of ", n, " elements (16 bytes)");
+  }
+  return {};
+}
+
+class Vectorised final : public Implementation {
+ public:
+  std::string_view name() const override { return "vectors"; }
+  Verdict supports(const Problem& problem) const override {
+    const Verdict verdict =
+        require_capability(least_capability, no_upper_capability,
+                           "16-byte accesses; element by element if a pointer is not aligned to 16");
+    if (!verdict.eligible) return verdict;
+    if (std::string reason = obstacle(problem); !reason.empty()) return {false, std::move(reason)};
+    return verdict;
+  }
+  std::unique_ptr<gatefold::Executor> prepare(const Problem& problem) const override {
+    return std::make_unique<Executor>(problem);
+  }
+};
+
+const Vectorised instance;
+
+}  // namespace
+
+const Implementation* vector_act_and_mul() { return &instance; }
+
+}  // namespace gatefold::cuda

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+// How blocks of threads cover a [rows, columns] grid of units (a unit is what one thread handles at once: 16 bytes of
+// output, or one element). Pure host code.
+namespace gatefold::cuda {
+
+// A block is threads / lanes rows of `lanes` threads. Each thread handles column_steps x row_steps units, `lanes`
+// columns and threads / lanes rows apart. All four are powers of two.
+struct TileShape {
+  std::int32_t log2_lanes = 0;
+  std::int32_t log2_column_steps = 0;
+  std::int32_t log2_row_steps = 0;
+  std::int32_t log2_threads = 0;
+
+  constexpr std::int64_t columns() const { return std::int64_t{1} << (log2_lanes + log2_column_steps); }
+  constexpr std::int64_t rows() const { return std::int64_t{1} << (log2_threads - log2_lanes + log2_row_steps); }
+};
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+constexpr std::int64_t covered_units(const TileShape& tile, std::int64_t rows, std::int64_t columns) {
+  return ceil_div(rows, tile.rows()) * tile.rows() * ceil_div(columns, tile.columns()) * tile.columns();
+}
+
+// Units per thread, as a power of two: as many as keep every multiprocessor busy with four blocks, at most `log2_most`.
+constexpr int pick_log2_units(std::int64_t units, int log2_threads, int log2_most, int multiprocessors) {
+  const std::int64_t per_thread = units / (std::int64_t{4 * multiprocessors} << log2_threads);
+  if (per_thread <= 1) return 0;
+  return std::min(log2_most, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(per_thread))) - 1);
+}
+
+// The shape with the fewest units outside the grid, and of those the widest: neighbouring threads then read
+// neighbouring addresses. At least 32 threads lie along a row that is long enough for them.
+constexpr TileShape pick_tile(std::int64_t rows, std::int64_t columns, int log2_threads, int log2_units) {
+  const int log2_columns = std::min<int>(
+      log2_threads, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(columns - 1))));  // rounded up
+  TileShape best;
+  std::int64_t best_covered = -1;
+  for (int lanes = log2_columns; lanes >= std::min(5, log2_columns); --lanes) {
+    for (int steps = log2_units; steps >= 0; --steps) {
+      const TileShape tile{lanes, steps, log2_units - steps, log2_threads};
+      const std::int64_t covered = covered_units(tile, rows, columns);
+      if (best_covered < 0 || covered < best_covered) {
+        best = tile;
+        best_covered = covered;
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace gatefold::cuda
