@@ -84,7 +84,10 @@ class ProductsExecutor final : public Executor {
   }
 
   // oneDNN's reference code stands in for what it has no kernel for, and is slower than widening.
-  bool falls_back() const { return up_.kernel().rfind("ref", 0) == 0; }
+  bool is_slow() const {
+    const auto is_reference = [](const Product& product) { return product.kernel().rfind("ref", 0) == 0; };
+    return is_reference(up_) || (p_.op == Op::gate_up && is_reference(gate_));
+  }
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
     return workspace(max_tokens).size(panels_.threads);
@@ -256,12 +259,22 @@ class Products final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    const bool native = problem.dtype == DType::fp32 || (problem.dtype == DType::bf16 && has_native_bf16());
-    auto executor = std::make_unique<ProductsExecutor>(problem, native);
-    if (problem.dtype != DType::fp32 && native && executor->falls_back()) {
-      executor = std::make_unique<ProductsExecutor>(problem, false);
+    if (problem.dtype == DType::bf16 && has_native_bf16()) {
+      if (auto executor = prepare_native(problem)) return executor;
     }
-    return executor;
+    return std::make_unique<ProductsExecutor>(problem, problem.dtype == DType::fp32);
+  }
+
+ private:
+  // Null where this oneDNN can't multiply the stored type, or not quickly.
+  static std::unique_ptr<Executor> prepare_native(const Problem& problem) {
+    try {
+      auto executor = std::make_unique<ProductsExecutor>(problem, true);
+      if (!executor->is_slow()) return executor;
+    } catch (const dnnl::error&) {
+      return nullptr;
+    }
+    return nullptr;
   }
 };
 
