@@ -34,6 +34,22 @@ inline double activate(const Activation& act, double g) {
   return g;
 }
 
+// The z of the e^z that act(g) is made of, for g < 0; 0 where there is none.
+inline double exponent(const Activation& act, double g) {
+  constexpr double sqrt_2_over_pi = 0.79788456080286535588;
+  switch (act.kind) {
+    case ActivationKind::silu:
+    case ActivationKind::sigmoid: return g;
+    case ActivationKind::gelu_tanh: return 2.0 * sqrt_2_over_pi * (g + 0.044715 * g * g * g);
+    case ActivationKind::gelu_erf: return g < 0.0 ? -0.5 * g * g : 0.0;  // erfc(x) ~ e^(-x^2) / x
+    case ActivationKind::swiglu_clamped: return act.alpha * clamp_above(g, act.limit);
+    case ActivationKind::relu:
+    case ActivationKind::identity:
+    case ActivationKind::none: break;
+  }
+  return 0.0;
+}
+
 // What act(g) is multiplied by: up, or for swiglu_clamped u' + beta.
 inline double linear_factor(const Activation& act, double u) {
   return act.kind == ActivationKind::swiglu_clamped ? clamp_both(u, act.limit) + act.beta : u;

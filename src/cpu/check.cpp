@@ -1,5 +1,6 @@
 #include "cpu/check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,13 +17,17 @@ struct BoundTerms {
   double gamma;         // of a sum of D products, relative to the sum of their magnitudes
   double slope;         // of the activation
   double evaluation;    // relative error of evaluating the activation and the last product
-  double cancellation;  // gelu_erf's 1 + erf(g) loses leading digits for g < 0: absolute, relative to |g| |up|
-  double floor;         // fp32 arithmetic may flush subnormals; fp16 stores a few
+  double exponential;   // of e^z, relative to |z|: z is rounded, and in gelu itself computed
+  double cancellation;  // of gelu's 1 + erf and 1 + tanh for g < 0: absolute, relative to |g| |up|
+  double floor;         // half of the type's smallest subnormal, or where fp32 arithmetic flushes subnormals
 };
+
+bool is_gelu(ActivationKind kind) { return kind == ActivationKind::gelu_tanh || kind == ActivationKind::gelu_erf; }
 
 BoundTerms bound_terms(const Problem& p, bool zero_mean) {
   const auto D = static_cast<double>(p.hidden_size);
   const bool fp32 = p.dtype == DType::fp32;
+  const bool gelu = is_gelu(p.activation.kind);
   // 16-bit products are exact in fp32, and the tensor core's sums lose less than a rounding each; fp32 products round.
   const double typical = std::sqrt(D) * (fp32 ? 0x1p-24 : 0x1p-26);
   const double ceiling = D * 0x1p-24;
@@ -31,17 +36,21 @@ BoundTerms bound_terms(const Problem& p, bool zero_mean) {
   terms.gamma = (zero_mean ? typical : ceiling) + (fp32 ? 0x1p-21 : 0.0);
   terms.slope = largest_slope(p.activation);
   terms.evaluation = p.op == Op::gemm ? 0.0 : 0x1p-20;
-  terms.cancellation = p.activation.kind == ActivationKind::gelu_erf ? 0x1p-22 : 0.0;
+  terms.exponential = gelu ? 0x1p-21 : 0x1p-23;
+  terms.cancellation = gelu ? 0x1p-22 : 0.0;
   terms.floor = p.dtype == DType::fp16 ? 0x1p-25 : 0x1p-126;
   return terms;
 }
 
-double bound(const BoundTerms& terms, const Tile::Entry& e) {
-  // exp(g) of a g rounded to fp32 is off by the factor 1 + |g| 2^-24: beyond the evaluation term for |g| > 8.
-  const double evaluation = terms.evaluation * std::max(1.0, std::abs(e.gate) / 8.0);
+double bound(const BoundTerms& terms, const Activation& act, const Tile::Entry& e) {
+  // Only where sigma ~ e^z: for z > 0 it is near 1. Beyond 1024 nothing is left of it.
+  const double tail = std::clamp(-exponent(act, e.gate), 0.0, 1024.0);
+  const double evaluation = std::max(terms.evaluation, terms.exponential * tail);
   const double sums = terms.slope * e.gate_magnitude * std::abs(e.factor) + e.up_magnitude * std::abs(e.activated);
-  return (terms.rounding + evaluation) * std::abs(e.value) + terms.gamma * sums +
-         terms.cancellation * std::abs(e.gate * e.factor) + terms.floor;
+  const double cancelled = terms.cancellation > 0.0 ? terms.cancellation * std::abs(e.gate * e.factor) : 0.0;
+  // sigma below 2^-126 may be flushed to 0, where |g| < 128; so may a subnormal gate or up.
+  const double flushed = 0x1p-119 * std::abs(e.factor) + 0x1p-126 * std::abs(e.activated);
+  return (terms.rounding + evaluation) * std::abs(e.value) + terms.gamma * sums + cancelled + flushed + terms.floor;
 }
 
 double largest_finite(DType dtype) {
@@ -52,13 +61,13 @@ double largest_finite(DType dtype) {
 double bound_ratio(double out, const Tile::Entry& truth, double bound, DType dtype) {
   constexpr double wrong = std::numeric_limits<double>::infinity();
   if (std::isnan(truth.value)) return std::isnan(out) ? 0.0 : wrong;
-  if (std::isnan(out)) return wrong;
+  if (std::isinf(truth.value)) return out == truth.value ? 0.0 : wrong;
   if (std::isinf(out)) {
     const bool may_overflow = std::abs(truth.value) + bound >= largest_finite(dtype);
     return may_overflow && std::signbit(out) == std::signbit(truth.value) ? 0.0 : wrong;
   }
-  if (std::isinf(truth.value)) return wrong;
-  return std::abs(out - truth.value) / bound;
+  const double ratio = std::abs(out - truth.value) / bound;
+  return std::isnan(ratio) ? wrong : ratio;
 }
 
 struct Totals {
@@ -136,7 +145,7 @@ gatefold_error_report check(const Problem& p, const Operands& operands, bool zer
           const std::int64_t column = range.column + j;
           const Tile::Entry& entry = tile.entries[i][j];
           const double out = load(operands.out, p.dtype, row * p.ld_out + column);
-          mine.add(out, entry, bound_ratio(out, entry, bound(terms, entry), p.dtype), row, column);
+          mine.add(out, entry, bound_ratio(out, entry, bound(terms, p.activation, entry), p.dtype), row, column);
           if (truth_out != nullptr) truth_out[row * F + column] = entry.value;
         }
       }

@@ -1,0 +1,44 @@
+#include "ops/targets.hpp"
+
+// What a caller gets who forces nothing.
+namespace gatefold::test {
+namespace {
+
+// Every pair of op and element type, once: by way of the reference, which each list ends in.
+std::vector<Target> unforced() {
+  std::vector<Target> result;
+  for (Target& target : all_targets()) {
+    if (target.implementation != "reference") continue;
+    target.implementation = "";
+    result.push_back(target);
+  }
+  return result;
+}
+
+class Choice : public TargetTest {};
+std::string unforced_name(const testing::TestParamInfo<Target>& target) {
+  return name(target.param.op) + "_" + name(target.param.dtype);
+}
+INSTANTIATE_TEST_SUITE_P(All, Choice, testing::ValuesIn(unforced()), unforced_name);
+
+TEST_P(Choice, IsRightAndListed) {
+  Random random = test_random();
+  for (const std::int64_t tokens : {1, 16, 129}) {
+    const Spec s = spec(tokens, 100, 72);
+    expect_right(s, random);
+
+    const Plan plan(Experiment(s, random).desc());
+    int chosen = 0;
+    for (const Candidate& candidate : plan.explain(tokens)) {
+      EXPECT_NE(candidate.reason, "") << candidate.name;
+      if (!candidate.chosen) continue;
+      ++chosen;
+      EXPECT_TRUE(candidate.eligible);
+      EXPECT_EQ(candidate.name, plan.implementation(tokens));
+    }
+    EXPECT_EQ(chosen, 1);
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test

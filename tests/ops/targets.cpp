@@ -1,0 +1,73 @@
+#include "ops/targets.hpp"
+
+#include <cmath>
+
+#include "support/independent.hpp"
+
+namespace gatefold::test {
+namespace {
+
+// No element further from the truth than its bound; mlp, which gatefold_check doesn't take at once, by our own.
+void expect_within_bounds(Experiment& experiment, gatefold_data data) {
+  if (experiment.spec().op != GATEFOLD_OP_MLP) {
+    const gatefold_error_report report = experiment.check(data);
+    EXPECT_EQ(report.violations, 0) << "worst at row " << report.worst_row << " column " << report.worst_column << ": "
+                                    << report.max_bound_ratio << " x its bound";
+    return;
+  }
+  const std::vector<Bounded> truth = independent_truth(experiment, data);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(truth.size()); ++i) {
+    const std::int64_t t = i / experiment.columns();
+    const std::int64_t c = i % experiment.columns();
+    const double error = std::abs(experiment.out(t, c) - truth[i].value);
+    // Not >: a NaN must fail.
+    ASSERT_TRUE(error <= truth[i].bound) << "row " << t << " column " << c << ": " << experiment.out(t, c) << ", truth "
+                                         << truth[i].value << ", bound " << truth[i].bound;
+  }
+}
+
+}  // namespace
+
+std::vector<Target> targets(const std::vector<gatefold_op>& ops) {
+  std::vector<Target> result;
+  for (const gatefold_op op : ops) {
+    for (int i = 0; const char* implementation = gatefold_implementation_name(op, device_memory().device(), i); ++i) {
+      for (const gatefold_dtype dtype : all_dtypes) result.push_back({op, implementation, dtype});
+    }
+  }
+  return result;
+}
+
+std::string target_name(const testing::TestParamInfo<Target>& info) {
+  std::string text = name(info.param.op) + "_" + info.param.implementation + "_" + name(info.param.dtype);
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
+}
+
+void TargetTest::expect_right(const Spec& spec, Random& random) {
+  SCOPED_TRACE(describe(spec));
+  Experiment experiment(spec, random);
+  ++tried_;
+  if (!experiment.run(GetParam().implementation)) return;
+  ++ran_;
+  expect_within_bounds(experiment, spec.values == Values::zero_mean ? GATEFOLD_DATA_ZERO_MEAN : GATEFOLD_DATA_ANY);
+}
+
+void TargetTest::expect_exact(const Spec& spec, Random& random) {
+  SCOPED_TRACE(describe(spec));
+  Experiment experiment(spec, random);
+  ++tried_;
+  if (!experiment.run(GetParam().implementation)) return;
+  ++ran_;
+  const std::vector<Bounded> truth = independent_truth(experiment, GATEFOLD_DATA_ANY);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(truth.size()); ++i) {
+    const std::int64_t t = i / experiment.columns();
+    const std::int64_t c = i % experiment.columns();
+    ASSERT_EQ(experiment.out(t, c), round_to(spec.dtype, truth[i].value))
+        << "row " << t << " column " << c << ", exactly " << truth[i].value;
+  }
+}
+
+}  // namespace gatefold::test

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gatefold/gatefold.hpp"
+#include "support/layouts.hpp"
+#include "support/random.hpp"
+#include "support/tensor.hpp"
+
+namespace gatefold::test {
+
+enum class Values {
+  zero_mean,        // normal
+  all_positive,     // uniform: the sums grow with D, and so do their errors
+  small_integers,   // every sum and product is exact in fp32: only the last rounding is left
+  sparse_integers,  // so few that h too is exact in every type, for mlp
+};
+
+// Elements that each row is longer than it need be.
+struct Padding {
+  std::int64_t x = 0;
+  std::int64_t gate = 0;
+  std::int64_t up = 0;
+  std::int64_t down = 0;
+  std::int64_t out = 0;
+};
+
+struct Spec {
+  gatefold_op op{};
+  gatefold_dtype dtype{};
+  Layout layout = Layout::separate();              // where the op has one
+  Activation activation = Activation::identity();  // where the op has one
+  std::int64_t tokens = 0;
+  std::int64_t hidden_size = 0;  // ignored by act_and_mul
+  std::int64_t intermediate_size = 0;
+  Values values = Values::zero_mean;
+  Padding padding{};
+  std::int64_t shift = 0;  // elements by which every pointer lies behind a 256-byte boundary
+};
+std::string describe(const Spec& spec);
+
+// One op on fresh data: the operands in guarded memory, as a spec wants them.
+class Experiment {
+ public:
+  Experiment(const Spec& spec, Random& random, Memory& memory = device_memory());
+
+  const Spec& spec() const { return spec_; }
+  std::int64_t columns() const;  // of the output
+  Desc desc(const std::string& implementation = {}) const;
+  Args host_args();  // the images, for gatefold_check
+
+  // Runs on a poisoned output and workspace, and expects that nothing but the output's elements (and the workspace)
+  // changed. False if the implementation can't take the description; the reference takes every one.
+  bool run(const std::string& implementation = {});
+  void run(const Plan& plan);
+
+  gatefold_error_report check(gatefold_data data, double* truth = nullptr);
+
+  // Elements by their meaning, wherever the layout has put them.
+  double x(std::int64_t t, std::int64_t k) const { return x_->get(t, k); }
+  double gate_weight(std::int64_t f, std::int64_t k) const { return gate_->get(positions_.gate[f], k); }
+  double up_weight(std::int64_t f, std::int64_t k) const { return up_tensor().get(positions_.up[f], k); }
+  double gate_operand(std::int64_t t, std::int64_t f) const { return gate_->get(t, positions_.gate[f]); }
+  double up_operand(std::int64_t t, std::int64_t f) const { return up_tensor().get(t, positions_.up[f]); }
+  double down(std::int64_t d, std::int64_t f) const { return down_->get(d, f); }
+  double out(std::int64_t t, std::int64_t c) const { return out_->get(t, c); }
+
+  void set_gate_operand(std::int64_t t, std::int64_t f, double value) { gate_->set(t, positions_.gate[f], value); }
+  void set_up_operand(std::int64_t t, std::int64_t f, double value) {
+    (up_ ? *up_ : *gate_).set(t, positions_.up[f], value);
+  }
+  void set_x(std::int64_t t, std::int64_t k, double value) { x_->set(t, k, value); }
+  void set_out(std::int64_t t, std::int64_t c, double value) { out_->set(t, c, value); }
+
+  // The bytes of the output's elements, for comparing two runs.
+  std::vector<std::byte> out_bytes() const;
+
+  Args device_args(Tensor& out, Tensor& workspace) const;
+  Tensor make_out() const;
+  Tensor make_workspace(const Plan& plan) const;
+
+ private:
+  const Tensor& up_tensor() const { return up_ ? *up_ : *gate_; }
+  Tensor make(const Shape& shape) const;
+  void make_tensors();
+  void fill(Random& random);
+
+  Spec spec_;
+  Memory* memory_;
+  Positions positions_;
+  std::optional<Tensor> x_, gate_, up_, down_, out_;
+};
+
+}  // namespace gatefold::test
