@@ -32,7 +32,8 @@ if(OpenMP_CXX_FOUND)
   string(PREPEND GATEFOLD_PRIVATE_LIBS "${OpenMP_CXX_FLAGS} ")
 endif()
 if(GATEFOLD_CUDA)
-  string(PREPEND GATEFOLD_PRIVATE_LIBS "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt -lpthread ")
+  get_target_property(cudart CUDA::cudart_static IMPORTED_LOCATION)
+  string(PREPEND GATEFOLD_PRIVATE_LIBS "${cudart} -ldl -lrt -lpthread ")
 endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gatefoldConfig.cmake.in
