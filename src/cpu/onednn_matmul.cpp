@@ -62,14 +62,14 @@ void append_activation(dnnl::post_ops& ops, const Activation& act) {
 
 bool has_post_ops(ActivationKind kind) { return kind != ActivationKind::swiglu_clamped; }
 
-Matmul::Matmul(const MatmulShape& shape, Epilogue epilogue, const Activation& activation, std::int64_t ld_activated)
+Matmul::Matmul(const MatmulShape& shape, Epilogue epilogue, const Activation& activation)
     : x_(matrix(shape.rows, shape.depth, shape.ld_x, shape.in)),
       weights_(transposed(shape.depth, shape.columns, shape.ld_weights, shape.in)),
       out_(matrix(shape.rows, shape.columns, shape.ld_out, shape.out)) {
   dnnl::post_ops ops;
   if (epilogue == Epilogue::activate) append_activation(ops, activation);
   if (epilogue == Epilogue::multiply) {
-    activated_ = matrix(shape.rows, shape.columns, ld_activated, DType::fp32);
+    activated_ = matrix(shape.rows, shape.columns, shape.columns, DType::fp32);
     multiply_index_ = ops.len();
     ops.append_binary(dnnl::algorithm::binary_mul, activated_);
   }

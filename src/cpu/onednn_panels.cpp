@@ -44,11 +44,11 @@ std::size_t aligned(std::int64_t elements, std::int64_t size) {
 
 }  // namespace
 
-Panels make_panels(const Problem& problem, bool native, bool direct, int threads) {
+Panels make_panels(const Problem& problem, bool native, int threads) {
   Panels panels;
   panels.compute = native ? problem.dtype : DType::fp32;
   panels.widened = !native && problem.dtype != DType::fp32;
-  panels.direct = direct && !panels.widened;
+  panels.direct = problem.op == Op::gemm && !panels.widened;
   panels.has_gate = problem.op != Op::gemm;
   panels.depth = problem.hidden_size;
   panels.row_block = block_rows(problem.hidden_size);

@@ -14,7 +14,7 @@ struct Panels {
   DType compute = DType::fp32;  // what oneDNN multiplies; the sums are fp32
   bool widened = false;         // x and the weights go to oneDNN as fp32 copies, a row block and a panel at a time
   bool gathered = false;        // a panel's rows don't lie evenly spaced: they are copied side by side
-  bool direct = false;          // oneDNN writes the output; else an fp32 result is rounded to it
+  bool direct = false;          // gemm: oneDNN writes the output. Else an fp32 panel is rounded to it
   bool has_gate = false;        // an activated panel is kept
   std::int64_t depth = 0;       // D
   std::int64_t row_block = 0;   // rows of x at a time, a power of two
@@ -24,8 +24,8 @@ struct Panels {
   bool copies_weights() const { return widened || gathered; }
 };
 
-// Native: oneDNN multiplies the stored type. Direct: its post-ops do all there is to do.
-Panels make_panels(const Problem& problem, bool native, bool direct, int threads);
+// Native: oneDNN multiplies the stored type.
+Panels make_panels(const Problem& problem, bool native, int threads);
 
 // Byte offsets in the workspace: x for all threads, then a part for each thread, in which the others lie.
 struct PanelWorkspace {

@@ -43,7 +43,6 @@ class Product {
     shape.depth = panels.depth;
     shape.ld_x = panels.widened ? panels.depth : problem.ld_x;
     shape.ld_weights = panels.copies_weights() ? panels.depth : ld_weights;
-    shape.ld_out = to_output ? problem.ld_out : panels.width;
     shape.in = panels.compute;
     shape.out = to_output ? problem.dtype : DType::fp32;
     for (const std::int64_t columns : {panels.width, problem.intermediate_size % panels.width}) {
@@ -51,7 +50,8 @@ class Product {
       if (columns == 0) continue;
       for (shape.rows = 1; shape.rows <= panels.row_block; shape.rows *= 2) {
         shape.columns = columns;
-        list.emplace_back(shape, epilogue, problem.activation, panels.width);
+        shape.ld_out = to_output ? problem.ld_out : columns;
+        list.emplace_back(shape, epilogue, problem.activation);
         scratchpad_ = std::max(scratchpad_, list.back().scratchpad_size());
       }
     }
@@ -75,7 +75,7 @@ class ProductsExecutor final : public Executor {
   ProductsExecutor(const Problem& problem, bool native)
       : p_(problem),
         post_ops_(has_post_ops(problem.activation.kind)),
-        panels_(make_panels(problem, native, post_ops_, thread_limit())) {
+        panels_(make_panels(problem, native, thread_limit())) {
     const bool multiplies = p_.op != Op::gemm && post_ops_;
     up_ = Product(p_, panels_, multiplies ? Epilogue::multiply : Epilogue::none, ld_weights(Half::up), panels_.direct);
     if (p_.op == Op::gate_up) {
@@ -175,7 +175,7 @@ class ProductsExecutor final : public Executor {
   bool run_panel(const Panel& panel) const {
     if (p_.op == Op::gemm_gated) activate_stored_gate(panel);
     if (p_.op == Op::gate_up) {
-      if (!multiply_all(panel, gate_, Half::gate, reinterpret_cast<std::byte*>(panel.activated()), panels_.width * 4)) {
+      if (!multiply_all(panel, gate_, Half::gate, reinterpret_cast<std::byte*>(panel.activated()), panel.columns * 4)) {
         return false;
       }
       if (!post_ops_)
@@ -187,7 +187,7 @@ class ProductsExecutor final : public Executor {
       std::byte* out = panel.operands.out + (panel.block.begin * p_.ld_out + panel.column) * element();
       return multiply_all(panel, up_, Half::up, out, p_.ld_out * element());
     }
-    if (!multiply_all(panel, up_, Half::up, reinterpret_cast<std::byte*>(panel.result()), panels_.width * 4)) {
+    if (!multiply_all(panel, up_, Half::up, reinterpret_cast<std::byte*>(panel.result()), panel.columns * 4)) {
       return false;
     }
     for_each_row(panel, [&](const float* activated, float* result, std::int64_t row) {
@@ -200,7 +200,7 @@ class ProductsExecutor final : public Executor {
   template <class Function>
   void for_each_row(const Panel& panel, Function function) const {
     for (std::int64_t i = 0; i < panel.block.rows; ++i) {
-      function(panel.activated() + i * panels_.width, panel.result() + i * panels_.width, panel.block.begin + i);
+      function(panel.activated() + i * panel.columns, panel.result() + i * panel.columns, panel.block.begin + i);
     }
   }
 
@@ -219,7 +219,7 @@ class ProductsExecutor final : public Executor {
     const std::int64_t x_stride = (panels_.widened ? panels_.depth : p_.ld_x) * size_of(panels_.compute);
     return cover_rows(panel.block.rows, [&](std::int64_t begin, std::int64_t rows) {
       return product.matmul(rows, panel.columns == panels_.width)
-          .run({x + begin * x_stride, weights, panel.activated() + begin * panels_.width, out + begin * stride,
+          .run({x + begin * x_stride, weights, panel.activated() + begin * panel.columns, out + begin * stride,
                 panel.scratchpad()});
     });
   }
