@@ -19,6 +19,7 @@ struct Verdict {
   std::string reason;
   std::int64_t min_tokens = 0;
   std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max();
+  bool every_pointer = true;  // false: its executor may refuse pointers by their alignment (Executor::accepts)
 
   bool wants(std::int64_t tokens) const { return eligible && min_tokens <= tokens && tokens <= max_tokens; }
   bool wants_all() const { return wants(0) && wants(std::numeric_limits<std::int64_t>::max()); }
@@ -37,6 +38,9 @@ class Executor {
 
   // How a run of this many tokens is configured (tiles, parts), in a few words; "" if there is nothing to say.
   virtual std::string describe(std::int64_t /*tokens*/) const { return {}; }
+
+  // Can it take these pointers? Alignment is known only here; a run that is refused goes to the next of the list.
+  virtual bool accepts(const Operands& /*operands*/) const { return true; }
 
   // The output is not empty; D >= 0. Allocates nothing, throws nothing.
   virtual Status run(const Operands& operands) const = 0;

@@ -63,7 +63,7 @@ class ComposedMlp final : public Executor {
     first.workspace = operands.workspace + h_size;
     first.workspace_size = operands.workspace_size - h_size;
     if (row_bytes_ > 0) {
-      if (Status status = gate_up_.choose(operands.tokens).executor->run(first); !status.ok()) return status;
+      if (Status status = gate_up_.run(first); !status.ok()) return status;
     }
 
     Operands second = first;
@@ -71,7 +71,7 @@ class ComposedMlp final : public Executor {
     second.gate = nullptr;
     second.up = operands.down;
     second.out = operands.out;
-    return down_.choose(operands.tokens).executor->run(second);
+    return down_.run(second);
   }
 
  private:

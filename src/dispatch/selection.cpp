@@ -46,7 +46,7 @@ Status Selection::make(const Problem& problem, std::string_view forced, Selectio
   }
 
   Selection made;
-  bool reachable = true;  // could some number of tokens still fall through to the next candidate?
+  bool reachable = true;  // could some run still fall through to the next candidate?
   for (const Implementation* implementation : list) {
     Candidate candidate{implementation, implementation->supports(problem), nullptr};
     const bool is_forced = implementation->name() == forced;
@@ -57,7 +57,7 @@ Status Selection::make(const Problem& problem, std::string_view forced, Selectio
     if (is_forced) made.forced_ = made.candidates_.size();
     if (forced.empty() ? reachable && candidate.verdict.eligible : is_forced) {
       candidate.executor = implementation->prepare(problem);
-      reachable = reachable && !candidate.verdict.wants_all();
+      reachable = reachable && !(candidate.verdict.wants_all() && candidate.verdict.every_pointer);
     }
     made.candidates_.push_back(std::move(candidate));
   }
@@ -75,6 +75,18 @@ const Candidate& Selection::choose(std::int64_t tokens) const {
   const auto chosen =
       std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.verdict.wants(tokens); });
   return chosen != candidates_.end() ? *chosen : candidates_.back();
+}
+
+Status Selection::run(const Operands& operands) const {
+  for (const Candidate& candidate : candidates_) {
+    if (!candidate.executor || !(forced() || candidate.verdict.wants(operands.tokens))) continue;
+    if (candidate.executor->accepts(operands)) return candidate.executor->run(operands);
+    if (forced()) {
+      return unsupported("implementation: ", candidate.implementation->name(),
+                         " was forced, but cannot take pointers of this alignment");
+    }
+  }
+  return {GATEFOLD_ERROR_INTERNAL, "no candidate takes this run"};
 }
 
 std::size_t Selection::workspace_size(std::int64_t max_tokens) const {

@@ -23,7 +23,12 @@ class Selection {
   // throw what Implementation::prepare throws.
   static Status make(const Problem& problem, std::string_view forced, Selection& selection);
 
+  // The candidate that a run of this many tokens takes, if its pointers are aligned as that candidate wants.
   const Candidate& choose(std::int64_t tokens) const;
+
+  // Runs the first candidate that wants the tokens and accepts the pointers.
+  Status run(const Operands& operands) const;
+
   std::size_t workspace_size(std::int64_t max_tokens) const;
   bool forced() const { return forced_ != none; }
 
