@@ -1,0 +1,13 @@
+#include "bench_sm80_candidates.hpp"
+#include "cuda/sm80/launch.cuh"
+
+// Candidate number GATEFOLD_BENCH_CANDIDATE.
+namespace gatefold::bench {
+
+template <>
+sm80::Kernel candidate<GATEFOLD_BENCH_CANDIDATE>() {
+  using Build = CandidateBuild<GATEFOLD_BENCH_CANDIDATE>;
+  return {Build::config, sm80::launch<Build>};
+}
+
+}  // namespace gatefold::bench

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/problem.hpp"
+#include "core/types.hpp"
+
+// How one sm_80 kernel is built. Pure host code, so that the choice can be printed and tested without a GPU.
+namespace gatefold::sm80 {
+
+// The order of the weight rows of a gate_up tile in shared memory, which decides where the two halves of an output
+// element meet (see gating.hpp).
+enum class Gating : std::uint8_t {
+  none,             // one weight only: gemm, gemm_gated
+  even_odd,         // gate row, up row, gate row, ...
+  groups_of_eight,  // eight gate rows, eight up rows, ...
+};
+
+constexpr const char* to_string(Gating gating) {
+  switch (gating) {
+    case Gating::none: return "none";
+    case Gating::even_odd: return "even_odd";
+    case Gating::groups_of_eight: return "groups_of_eight";
+  }
+  return "?";
+}
+
+// A template argument: one kernel for each value. Tiles count weight rows, so a gate_up tile of tile_n columns yields
+// tile_n / 2 columns of the output.
+struct Config {
+  Op op = Op::gemm;
+  DType dtype = DType::bf16;
+  Gating gating = Gating::none;
+  int tile_m = 0;
+  int tile_n = 0;
+  int tile_k = 0;
+  int stages = 0;   // tiles of x and of the weights in shared memory
+  int warps_m = 0;  // how the warps divide the tile
+  int warps_n = 0;
+  int blocks_per_sm = 1;  // that share a multiprocessor
+
+  constexpr bool gated_pair() const { return gating != Gating::none; }
+  constexpr int threads() const { return warps_m * warps_n * 32; }
+  constexpr int out_columns() const { return gated_pair() ? tile_n / 2 : tile_n; }
+  constexpr int element_size() const { return static_cast<int>(size_of(dtype)); }
+  constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * element_size(); }
+  // The output tile on its way out; before that, gemm_gated's gate tile.
+  constexpr int staging_bytes() const { return tile_m * out_columns() * element_size(); }
+  // One pointer for each row of x and of the weights.
+  constexpr int row_table_bytes() const { return (tile_m + tile_n) * 8; }
+  constexpr int shared_bytes() const { return stages * stage_bytes() + staging_bytes() + row_table_bytes(); }
+
+  bool operator==(const Config&) const = default;
+};
+
+std::string to_string(const Config& config);
+
+}  // namespace gatefold::sm80

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cute/tensor.hpp>  // the other CuTe headers need it first
+
+#include <cute/arch/copy_sm80.hpp>
+#include <type_traits>
+
+#include "cuda/sm80/params.cuh"
+#include "cuda/sm80/ptx.cuh"
+#include "cuda/sm80/tile_layouts.hpp"
+#include "cuda/sm80/tile_scheduler.cuh"
+
+namespace gatefold::sm80 {
+
+// Turns the accumulators of a tile into its part of the output, rounded once, by way of a staging tile in shared memory
+// that makes the stores to global memory whole 16-byte chunks of rows. For gemm_gated the staging tile first receives
+// the gate values. Every warp keeps to its own part of it, so nothing here waits for other warps.
+template <Config C>
+class Epilogue {
+  using Layouts = TileLayouts<C>;
+  using Element = typename Layouts::Element;
+  static constexpr int chunk = 16 / C.element_size();  // elements
+  static constexpr int warp_rows = Layouts::warp_m;
+  static constexpr int warp_columns = Layouts::warp_out;
+  // A warp moves 8 rows x 4 chunks at a time: lanes 0-7, which access shared memory together, take one chunk each of
+  // eight rows, which swizzling has put into different banks.
+  static constexpr int lane_rows = 8;
+  static constexpr int lane_columns = 4 * chunk;
+  static_assert(warp_rows % lane_rows == 0 && warp_columns % lane_columns == 0);
+
+ public:
+  __device__ Epilogue(const Params& params, Element* shared) : params_(params), shared_(shared) {}
+
+  // Requests the gate values of a tile. They land while its main loop runs.
+  __device__ void prefetch(const TileCoord& tile) {
+    if constexpr (C.op == Op::gemm_gated) {
+      __syncwarp();  // the other lanes have read the previous tile from here
+      const auto* gate = reinterpret_cast<const Element*>(params_.gate);
+      for_each_chunk(tile, params_.ld_gate, params_.gate_vectors, [&](Element* staged, std::int64_t offset, int count) {
+        if (count == chunk) {
+          copy_async_16(cute::cast_smem_ptr_to_uint(staged), gate + offset, 16);
+        } else {
+          for (int i = 0; i < count; ++i) staged[i] = gate[offset + i];
+        }
+      });
+    }
+  }
+
+  // Everything that is handed the accumulators must be inlined, or they would go through memory.
+  template <class Accumulators>
+  CUTE_DEVICE void store(const TileCoord& tile, const Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+    __syncwarp();  // the gate values have landed for all lanes, or all lanes have read the previous tile
+    stage(tCrC);
+    __syncwarp();
+    auto* out = reinterpret_cast<Element*>(params_.out);
+    for_each_chunk(tile, params_.ld_out, params_.out_vectors, [&](Element* staged, std::int64_t offset, int count) {
+      if (count == chunk) {
+        *reinterpret_cast<uint4*>(out + offset) = *reinterpret_cast<const uint4*>(staged);
+      } else {
+        for (int i = 0; i < count; ++i) out[offset + i] = staged[i];
+      }
+    });
+  }
+
+ private:
+  // function(place in the staging tile, offset in the tensor, elements) for this lane's chunks that lie inside the
+  // tensor. With `vectors`, whole chunks are announced as such; otherwise, and at the last column, they are cut: then a
+  // whole chunk comes as two parts.
+  template <class Function>
+  __device__ void for_each_chunk(const TileCoord& tile, std::int64_t ld, bool vectors, Function function) {
+    const auto sOut = cute::make_tensor(cute::make_smem_ptr(shared_), typename Layouts::SmemOut{});  // (TILE_M,OUT_N)
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int tile_row = warp % C.warps_m * warp_rows + lane % lane_rows;
+    const int tile_column = warp / C.warps_m * warp_columns + lane / lane_rows * chunk;
+    const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m;
+    const int first_column = tile.n * C.out_columns();
+#pragma unroll
+    for (int r = 0; r < warp_rows; r += lane_rows) {
+      const std::int64_t row = first_row + tile_row + r;
+      if (row >= params_.tokens) break;
+#pragma unroll
+      for (int c = 0; c < warp_columns; c += lane_columns) {
+        const int column = first_column + tile_column + c;
+        const int left = params_.intermediate_size - column;
+        Element* staged = &sOut(tile_row + r, tile_column + c);
+        const std::int64_t offset = row * ld + column;
+        if (vectors && left >= chunk) {
+          function(staged, offset, chunk);
+        } else {
+          function(staged, offset, left < chunk - 1 ? left : chunk - 1);
+          if (left >= chunk) function(staged + chunk - 1, offset + chunk - 1, 1);
+        }
+      }
+    }
+  }
+
+  template <class Accumulators>
+  CUTE_DEVICE void stage(const Accumulators& tCrC) {
+    if constexpr (C.op == Op::gemm) {
+      cute::Tensor tCsC = partition_out();  // ((2,2),MMA_M,MMA_N)
+      CUTE_UNROLL
+      for (int i = 0; i < cute::size(tCsC); i += 2) store_pair(&tCsC(i), tCrC(i), tCrC(i + 1));
+    } else {
+      using K = ActivationKind;
+      switch (params_.activation) {
+        case K::silu: return stage_with<K::silu>(tCrC);
+        case K::gelu_tanh: return stage_with<K::gelu_tanh>(tCrC);
+        case K::gelu_erf: return stage_with<K::gelu_erf>(tCrC);
+        case K::relu: return stage_with<K::relu>(tCrC);
+        case K::sigmoid: return stage_with<K::sigmoid>(tCrC);
+        case K::identity: return stage_with<K::identity>(tCrC);
+        case K::swiglu_clamped:
+          return stage_gated(tCrC, [this](float gate, float up) { return params_.clamped(gate, up); });
+        case K::none: break;
+      }
+    }
+  }
+
+  template <ActivationKind K, class Accumulators>
+  CUTE_DEVICE void stage_with(const Accumulators& tCrC) {
+    using Activate = cuda::GatedActivation<K>;
+    stage_gated(tCrC, [](float gate, float up) { return Activate::act(gate) * Activate::factor(up); });
+  }
+
+  // gate(gate, up) for every element of the output's fragment.
+  template <class Accumulators, class Gate>
+  CUTE_DEVICE void stage_gated(const Accumulators& tCrC, Gate gate) {
+    using namespace cute;
+    Tensor tCsH = partition_out();  // (2,MMA_M,MMA_N) for even_odd, else ((2,2),MMA_M,MMA_N)
+    if constexpr (C.op == Op::gemm_gated) {
+      CUTE_UNROLL
+      for (int i = 0; i < size(tCsH); i += 2) {
+        const float2 values = load_pair(&tCsH(i));
+        store_pair(&tCsH(i), gate(values.x, tCrC(i)), gate(values.y, tCrC(i + 1)));
+      }
+    } else {
+      const auto tCrGate = half_of<C.gating>(tCrC, Half::gate);  // shaped like tCsH
+      const auto tCrUp = half_of<C.gating>(tCrC, Half::up);
+      CUTE_UNROLL
+      for (int i = 0; i < size(tCsH); i += 2) {
+        const float first = gate(tCrGate(i), tCrUp(i));
+        const float second = gate(tCrGate(i + 1), tCrUp(i + 1));
+        if constexpr (C.gating == Gating::even_odd) {  // two rows
+          store_one(&tCsH(i), first);
+          store_one(&tCsH(i + 1), second);
+        } else {  // neighbours in a row
+          store_pair(&tCsH(i), first, second);
+        }
+      }
+    }
+  }
+
+  CUTE_DEVICE auto partition_out() const {
+    const auto sOut = cute::make_tensor(cute::make_smem_ptr(shared_), typename Layouts::SmemOut{});  // (TILE_M,OUT_N)
+    return typename Layouts::TiledOut{}.get_slice(threadIdx.x).partition_C(sOut);
+  }
+
+  const Params& params_;
+  Element* shared_;
+};
+
+}  // namespace gatefold::sm80

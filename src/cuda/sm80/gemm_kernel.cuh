@@ -1,0 +1,39 @@
+#pragma once
+
+#include "cuda/sm80/epilogue.cuh"
+#include "cuda/sm80/mainloop.cuh"
+
+namespace gatefold::sm80 {
+
+// A persistent kernel: as many blocks as fit on the device walk over the tiles of the output. The main loop's copies
+// run ahead across tile boundaries, so the epilogue of one tile overlaps with the loading of the next.
+//
+// Build: a type with `static constexpr Config config`. (nvcc 13.0 writes host code that does not compile for a
+// __global__ template whose argument is the Config itself.)
+template <class Build>
+__global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_per_sm)
+    gemm_kernel(const __grid_constant__ Params params) {
+  constexpr Config C = Build::config;
+  using Layouts = TileLayouts<C>;
+  using Element = typename Layouts::Element;
+  extern __shared__ __align__(1024) std::byte shared[];
+  auto* shared_a = reinterpret_cast<Element*>(shared);
+  auto* shared_b = shared_a + cute::cosize_v<typename Layouts::SmemA>;
+  auto* shared_out = shared_b + cute::cosize_v<typename Layouts::SmemB>;
+  auto* rows = reinterpret_cast<const std::byte**>(shared_out + cute::cosize_v<typename Layouts::SmemOut>);
+
+  Mainloop<C> mainloop(params, rows, shared_a, shared_b);
+  Epilogue<C> epilogue(params, shared_out);
+  auto tCrC = cute::partition_fragment_C(typename Layouts::TiledMma{},
+                                         cute::Shape<cute::Int<C.tile_m>, cute::Int<C.tile_n>>{});  // (MMA,MMA_M,MMA_N)
+  for (TileScheduler tiles(params); tiles.valid(); tiles.advance()) {
+    cute::clear(tCrC);
+    epilogue.prefetch(tiles.coord());
+    mainloop.run(tCrC);
+    if constexpr (C.op == Op::gemm_gated) mainloop.wait_for_older_copies();
+    epilogue.store(tiles.coord(), tCrC);  // worked out again: held, it would take registers from the main loop
+  }
+  cute::cp_async_wait<0>();
+}
+
+}  // namespace gatefold::sm80

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/types.hpp"
+#include "cuda/common/activation.cuh"
+#include "cuda/sm80/weight_rows.hpp"
+
+namespace gatefold::sm80 {
+
+// What a kernel of this family is given for one run.
+struct Params {
+  const std::byte* x = nullptr;
+  std::int64_t x_row_bytes = 0;
+  WeightRows gate_rows;             // gate_up only
+  WeightRows up_rows;               // the weight of gemm and gemm_gated
+  const std::byte* gate = nullptr;  // gemm_gated: the gate values
+  std::int64_t ld_gate = 0;
+  std::byte* out = nullptr;
+  std::int64_t ld_out = 0;
+  std::int64_t tokens = 0;
+  std::int32_t hidden_size = 0;
+  std::int32_t intermediate_size = 0;
+  std::int32_t tiles = 0;  // tiles_m * tiles_n: 2^31 of them would be an output of terabytes
+  std::int32_t tiles_m = 0;
+  std::int32_t tiles_n = 0;
+  std::int32_t group_m = 0;   // rasterisation: so many tiles of rows are swept column by column
+  bool gate_vectors = false;  // the gate values' rows begin at multiples of 16 bytes
+  bool out_vectors = false;   // the output's do
+  ActivationKind activation = ActivationKind::identity;
+  cuda::GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
+};
+
+}  // namespace gatefold::sm80
