@@ -48,10 +48,10 @@ dnnl::matmul::primitive_desc describe(const dnnl::memory::desc& x, const dnnl::m
 void append_activation(dnnl::post_ops& ops, const Activation& act) {
   switch (act.kind) {
     case ActivationKind::silu: append(ops, dnnl::algorithm::eltwise_swish, 1.0F, 0.0F); break;
-    case ActivationKind::gelu_tanh: append(ops, dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F); break;
     case ActivationKind::gelu_erf: append(ops, dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F); break;
-    case ActivationKind::relu: append(ops, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F); break;
     case ActivationKind::sigmoid: append(ops, dnnl::algorithm::eltwise_logistic, 0.0F, 0.0F); break;
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::relu:
     case ActivationKind::swiglu_clamped:
     case ActivationKind::identity:
     case ActivationKind::none: break;
@@ -60,7 +60,21 @@ void append_activation(dnnl::post_ops& ops, const Activation& act) {
 
 }  // namespace
 
-bool has_post_ops(ActivationKind kind) { return kind != ActivationKind::swiglu_clamped; }
+bool can_activate(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::silu:
+    case ActivationKind::gelu_erf:
+    case ActivationKind::sigmoid:
+    case ActivationKind::identity: return true;
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::relu:
+    case ActivationKind::swiglu_clamped:
+    case ActivationKind::none: break;
+  }
+  return false;
+}
+
+bool can_multiply(ActivationKind kind) { return kind != ActivationKind::swiglu_clamped; }
 
 Matmul::Matmul(const MatmulShape& shape, Epilogue epilogue, const Activation& activation)
     : x_(matrix(shape.rows, shape.depth, shape.ld_x, shape.in)),

@@ -74,12 +74,12 @@ class ProductsExecutor final : public Executor {
  public:
   ProductsExecutor(const Problem& problem, bool native)
       : p_(problem),
-        post_ops_(has_post_ops(problem.activation.kind)),
+        activates_(can_activate(problem.activation.kind)),
+        multiplies_(problem.op != Op::gemm && can_multiply(problem.activation.kind)),
         panels_(make_panels(problem, native, thread_limit())) {
-    const bool multiplies = p_.op != Op::gemm && post_ops_;
-    up_ = Product(p_, panels_, multiplies ? Epilogue::multiply : Epilogue::none, ld_weights(Half::up), panels_.direct);
+    up_ = Product(p_, panels_, multiplies_ ? Epilogue::multiply : Epilogue::none, ld_weights(Half::up), panels_.direct);
     if (p_.op == Op::gate_up) {
-      gate_ = Product(p_, panels_, post_ops_ ? Epilogue::activate : Epilogue::none, ld_weights(Half::gate), false);
+      gate_ = Product(p_, panels_, activates_ ? Epilogue::activate : Epilogue::none, ld_weights(Half::gate), false);
     }
   }
 
@@ -174,15 +174,7 @@ class ProductsExecutor final : public Executor {
 
   bool run_panel(const Panel& panel) const {
     if (p_.op == Op::gemm_gated) activate_stored_gate(panel);
-    if (p_.op == Op::gate_up) {
-      if (!multiply_all(panel, gate_, Half::gate, reinterpret_cast<std::byte*>(panel.activated()), panel.columns * 4)) {
-        return false;
-      }
-      if (!post_ops_)
-        for_each_row(panel, [&](float* activated, float* /*result*/, std::int64_t /*row*/) {
-          activate(p_.activation, activated, panel.columns, activated);
-        });
-    }
+    if (p_.op == Op::gate_up && !activate_gate(panel)) return false;
     if (panels_.direct) {
       std::byte* out = panel.operands.out + (panel.block.begin * p_.ld_out + panel.column) * element();
       return multiply_all(panel, up_, Half::up, out, p_.ld_out * element());
@@ -190,18 +182,16 @@ class ProductsExecutor final : public Executor {
     if (!multiply_all(panel, up_, Half::up, reinterpret_cast<std::byte*>(panel.result()), panel.columns * 4)) {
       return false;
     }
-    for_each_row(panel, [&](const float* activated, float* result, std::int64_t row) {
-      if (panels_.has_gate && !post_ops_) multiply(p_.activation, activated, result, panel.columns, result);
-      narrow(result, p_.dtype, panel.columns, panel.operands.out + (row * p_.ld_out + panel.column) * element());
-    });
+    store_result(panel);
     return true;
   }
 
-  template <class Function>
-  void for_each_row(const Panel& panel, Function function) const {
-    for (std::int64_t i = 0; i < panel.block.rows; ++i) {
-      function(panel.activated() + i * panel.columns, panel.result() + i * panel.columns, panel.block.begin + i);
-    }
+  bool activate_gate(const Panel& panel) const {
+    auto* gate = reinterpret_cast<std::byte*>(panel.activated());
+    if (!multiply_all(panel, gate_, Half::gate, gate, panel.columns * 4)) return false;
+    if (activates_) return true;
+    activate(p_.activation, panel.activated(), panel.block.rows * panel.columns, panel.activated());
+    return true;
   }
 
   void activate_stored_gate(const Panel& panel) const {
@@ -209,6 +199,20 @@ class ProductsExecutor final : public Executor {
       widen(panel.operands.gate + (row * p_.ld_gate + panel.column) * element(), p_.dtype, panel.columns, activated);
       activate(p_.activation, activated, panel.columns, activated);
     });
+  }
+
+  void store_result(const Panel& panel) const {
+    for_each_row(panel, [&](const float* activated, float* result, std::int64_t row) {
+      if (panels_.has_gate && !multiplies_) multiply(p_.activation, activated, result, panel.columns, result);
+      narrow(result, p_.dtype, panel.columns, panel.operands.out + (row * p_.ld_out + panel.column) * element());
+    });
+  }
+
+  template <class Function>
+  void for_each_row(const Panel& panel, Function function) const {
+    for (std::int64_t i = 0; i < panel.block.rows; ++i) {
+      function(panel.activated() + i * panel.columns, panel.result() + i * panel.columns, panel.block.begin + i);
+    }
   }
 
   // All rows of the block with one panel of weights, into `out`, whose rows are `stride` bytes apart.
@@ -242,7 +246,8 @@ class ProductsExecutor final : public Executor {
   }
 
   Problem p_;
-  bool post_ops_;  // oneDNN activates and multiplies; else vector_math does, on the panel
+  bool activates_;   // oneDNN's post-op does it; else vector_math does, on the panel
+  bool multiplies_;  // the same
   Panels panels_;
   Product gate_;  // gate_up only
   Product up_;
