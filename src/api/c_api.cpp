@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <new>
 #include <string>
 
+#include "api/enum_number.hpp"
 #include "api/plan.hpp"
 #include "api/validate.hpp"
 #include "cpu/check.hpp"
@@ -54,6 +56,21 @@ Status null_argument(const char* function, const char* argument) {
   return invalid(function, ": ", argument, " is null, expected a pointer");
 }
 
+bool is_op(const gatefold_op& op) {
+  return enum_number(op) >= GATEFOLD_OP_ACT_AND_MUL && enum_number(op) <= GATEFOLD_OP_MLP;
+}
+
+bool is_device(const gatefold_device& device) {
+  return enum_number(device) >= GATEFOLD_DEVICE_CPU && enum_number(device) <= GATEFOLD_DEVICE_CUDA;
+}
+
+Status unknown_device(const gatefold_device& device) {
+  return invalid("device: ", enum_number(device), " is not a gatefold_device (1 or 2)");
+}
+
+// No run has a negative number of tokens; a question about one gets the answer for none.
+std::int64_t at_least_none(std::int64_t tokens) { return std::max<std::int64_t>(tokens, 0); }
+
 Status check_workspace(const gatefold_plan& plan, const Operands& operands) {
   const std::size_t needed = plan.selection.workspace_size(operands.tokens);
   if (operands.workspace_size < needed) {
@@ -91,7 +108,7 @@ Status run(const gatefold_plan* plan, const gatefold_args* args) {
   if (Status status = validate(plan->problem, *args, operands); !status.ok()) return status;
   if (empty_output(plan->problem, operands.tokens)) return {};
   if (Status status = check_workspace(*plan, operands); !status.ok()) return status;
-  return plan->selection.choose(operands.tokens).executor->run(operands);
+  return plan->selection.run(operands);
 }
 
 Status check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data data, gatefold_error_report* out,
@@ -99,8 +116,8 @@ Status check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data
   if (desc == nullptr) return null_argument("gatefold_check", "desc");
   if (args == nullptr) return null_argument("gatefold_check", "args");
   if (out == nullptr) return null_argument("gatefold_check", "report");
-  if (data != GATEFOLD_DATA_ANY && data != GATEFOLD_DATA_ZERO_MEAN) {
-    return invalid("data: ", int{data}, " is not a gatefold_data (1 or 2)");
+  if (const int kind = enum_number(data); kind != GATEFOLD_DATA_ANY && kind != GATEFOLD_DATA_ZERO_MEAN) {
+    return invalid("data: ", kind, " is not a gatefold_data (1 or 2)");
   }
   Problem problem;
   if (Status status = validate(*desc, problem); !status.ok()) return status;
@@ -149,7 +166,7 @@ gatefold_status gatefold_run(const gatefold_plan* plan, const gatefold_args* arg
 
 const char* gatefold_plan_implementation(const gatefold_plan* plan, int64_t tokens) {
   // Names are string literals, so data() ends with a 0.
-  return plan == nullptr ? "" : plan->selection.choose(tokens).implementation->name().data();
+  return plan == nullptr ? "" : plan->selection.choose(at_least_none(tokens)).implementation->name().data();
 }
 
 int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index, gatefold_candidate* candidate) {
@@ -158,9 +175,10 @@ int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index
   const auto i = static_cast<std::size_t>(index);
   if (i >= candidates.size()) return 0;
   const gatefold_status status = guarded([&]() -> Status {
-    thread_strings().answer = plan->selection.reason(i, tokens);
+    const std::int64_t run_tokens = at_least_none(tokens);
+    thread_strings().answer = plan->selection.reason(i, run_tokens);
     *candidate = {.name = candidates[i].implementation->name().data(),
-                  .chosen = &candidates[i] == &plan->selection.choose(tokens) ? 1 : 0,
+                  .chosen = &candidates[i] == &plan->selection.choose(run_tokens) ? 1 : 0,
                   .eligible = candidates[i].verdict.eligible ? 1 : 0,
                   .reason = thread_strings().answer.c_str()};
     return {};
@@ -169,6 +187,7 @@ int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index
 }
 
 const char* gatefold_implementation_name(gatefold_op op, gatefold_device device, int index) {
+  if (!is_op(op) || !is_device(device)) return nullptr;
   const auto list = implementations(static_cast<Op>(op), static_cast<Device>(device));
   const auto i = static_cast<std::size_t>(index);
   return index >= 0 && i < list.size() ? list[i]->name().data() : nullptr;
@@ -177,7 +196,11 @@ const char* gatefold_implementation_name(gatefold_op op, gatefold_device device,
 int gatefold_device_count(gatefold_device device, const char** why) {
   int count = 0;
   guarded([&]() -> Status {
-    count = device_count(static_cast<Device>(device), thread_strings().answer);
+    if (is_device(device)) {
+      count = device_count(static_cast<Device>(device), thread_strings().answer);
+    } else {
+      thread_strings().answer = unknown_device(device).message();
+    }
     if (why != nullptr) *why = thread_strings().answer.c_str();
     return {};
   });
@@ -187,6 +210,7 @@ int gatefold_device_count(gatefold_device device, const char** why) {
 gatefold_status gatefold_device_query(gatefold_device device, int index, gatefold_device_info* info) {
   return guarded([&]() -> Status {
     if (info == nullptr) return null_argument("gatefold_device_query", "info");
+    if (!is_device(device)) return unknown_device(device);
     return device_query(static_cast<Device>(device), index, *info);
   });
 }

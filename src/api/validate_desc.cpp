@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/enum_number.hpp"
 #include "api/validate.hpp"
 
 namespace gatefold {
@@ -43,27 +44,28 @@ Status must_be_zero(const char* field, std::int64_t value, Op op) {
 bool uses_layout(Op op) { return op == Op::act_and_mul || op == Op::gate_up || op == Op::mlp; }
 
 Status check_enums(const gatefold_desc& desc) {
-  if (desc.op < GATEFOLD_OP_ACT_AND_MUL || desc.op > GATEFOLD_OP_MLP) {
-    return invalid("op: ", int{desc.op}, " is not a gatefold_op (1 to 5)");
+  if (const int op = enum_number(desc.op); op < GATEFOLD_OP_ACT_AND_MUL || op > GATEFOLD_OP_MLP) {
+    return invalid("op: ", op, " is not a gatefold_op (1 to 5)");
   }
-  if (desc.dtype < GATEFOLD_DTYPE_FP32 || desc.dtype > GATEFOLD_DTYPE_BF16) {
-    return invalid("dtype: ", int{desc.dtype}, " is not a gatefold_dtype (1 to 3)");
+  if (const int dtype = enum_number(desc.dtype); dtype < GATEFOLD_DTYPE_FP32 || dtype > GATEFOLD_DTYPE_BF16) {
+    return invalid("dtype: ", dtype, " is not a gatefold_dtype (1 to 3)");
   }
-  if (desc.device < GATEFOLD_DEVICE_CPU || desc.device > GATEFOLD_DEVICE_CUDA) {
-    return invalid("device: ", int{desc.device}, " is not a gatefold_device (1 or 2)");
+  if (const int device = enum_number(desc.device); device < GATEFOLD_DEVICE_CPU || device > GATEFOLD_DEVICE_CUDA) {
+    return invalid("device: ", device, " is not a gatefold_device (1 or 2)");
   }
   return {};
 }
 
 Status check_layout(const gatefold_desc& desc, Op op, Layout& layout) {
+  const int kind = enum_number(desc.layout);
   if (!uses_layout(op)) {
-    if (desc.layout != 0) return must_be_zero("layout", desc.layout, op);
+    if (kind != 0) return must_be_zero("layout", kind, op);
     return must_be_zero("block", desc.block, op);
   }
-  if (desc.layout < GATEFOLD_LAYOUT_SEPARATE || desc.layout > GATEFOLD_LAYOUT_INTERLEAVED_UP_GATE) {
-    return invalid("layout: ", int{desc.layout}, " is not a gatefold_layout (1 to 5); it has no default");
+  if (kind < GATEFOLD_LAYOUT_SEPARATE || kind > GATEFOLD_LAYOUT_INTERLEAVED_UP_GATE) {
+    return invalid("layout: ", kind, " is not a gatefold_layout (1 to 5); it has no default");
   }
-  layout.kind = static_cast<LayoutKind>(desc.layout);
+  layout.kind = static_cast<LayoutKind>(kind);
   layout.block = desc.block;
   if (!layout.interleaved()) return must_be_zero("block", desc.block, op);
   if (desc.block <= 0)
@@ -75,11 +77,12 @@ Status check_layout(const gatefold_desc& desc, Op op, Layout& layout) {
 }
 
 Status check_activation(const gatefold_desc& desc, Op op, Activation& activation) {
-  if (op == Op::gemm) return must_be_zero("activation", desc.activation, op);
-  if (desc.activation < GATEFOLD_ACTIVATION_SILU || desc.activation > GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) {
-    return invalid("activation: ", int{desc.activation}, " is not a gatefold_activation (1 to 7)");
+  const int kind = enum_number(desc.activation);
+  if (op == Op::gemm) return must_be_zero("activation", kind, op);
+  if (kind < GATEFOLD_ACTIVATION_SILU || kind > GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) {
+    return invalid("activation: ", kind, " is not a gatefold_activation (1 to 7)");
   }
-  activation.kind = static_cast<ActivationKind>(desc.activation);
+  activation.kind = static_cast<ActivationKind>(kind);
   if (activation.kind != ActivationKind::swiglu_clamped) return {};
   if (!(desc.limit > 0.0F)) return invalid("limit: ", desc.limit, " is not > 0");
   if (!std::isfinite(desc.alpha)) return invalid("alpha: ", desc.alpha, " is not finite");

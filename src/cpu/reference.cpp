@@ -77,7 +77,7 @@ class ReferenceMlpExecutor final : public Executor {
       for (int i = 0; i < range.rows; ++i) {
         h_rows.rows[i] = reinterpret_cast<const std::byte*>(h + (range.row + i) * F);
       }
-      for (int j = 0; j < range.columns; ++j) {
+      for (int j = 0; j < range.columns && F > 0; ++j) {  // an empty sum has no rows to point at
         down_rows.rows[j] = operands.down + (range.column + j) * p.ld_down * size_of(p.dtype);
       }
       const Products products = multiply(h_rows, down_rows, F);

@@ -42,7 +42,7 @@ void finish(const Activation& act, Tile::Entry& entry, double gate, double up) {
 
 Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
   const bool has_gate_product = p.op == Op::gate_up || p.op == Op::mlp;
-  const bool has_up_product = p.op != Op::act_and_mul;
+  const bool has_up_product = p.op != Op::act_and_mul && p.hidden_size > 0;  // an empty sum has no rows to point at
   const bool single_weight = p.op == Op::gemm || p.op == Op::gemm_gated;
 
   const HalfView gate_half = half_view(p, o, Half::gate);

@@ -39,9 +39,7 @@ gatefold_device_info cuda_device_info(int /*index*/) { return {}; }
 int device_count(Device device, std::string& why) {
   why.clear();
   if (device == Device::cpu) return 1;
-  if (device == Device::cuda) return cuda_device_count(why);
-  why = concat("device: ", static_cast<int>(device), " is not a gatefold_device (1 or 2)");
-  return 0;
+  return cuda_device_count(why);
 }
 
 Status device_query(Device device, int index, gatefold_device_info& info) {

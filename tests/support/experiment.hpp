@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gatefold/gatefold.hpp"
 #include "support/layouts.hpp"
+#include "support/public_types.hpp"
 #include "support/random.hpp"
 #include "support/tensor.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gatefold/gatefold.hpp"
+#include "support/public_types.hpp"
 
 namespace gatefold::test {
 

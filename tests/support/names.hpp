@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "gatefold/gatefold.hpp"
+#include "support/public_types.hpp"
 
 // What there is to test, and what to call it in a test's name.
 namespace gatefold::test {

@@ -1,0 +1,259 @@
+// Whatever a caller fills into a description and a run's arguments, the API answers with a status: it does not crash,
+// throw, or touch memory that the arguments don't give it; and a run that fails leaves the output as it was.
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gatefold/gatefold.h"
+
+namespace {
+
+constexpr std::int64_t most_bytes = 1 << 14;  // of a tensor that is really there
+constexpr std::byte filler{0x3c};             // a small positive number in every type
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// ---- values worth trying --------------------------------------------------------------------------------------------
+
+std::int64_t any_size(FuzzedDataProvider& in) {
+  constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  constexpr std::array<std::int64_t, 14> hostile{-1,
+                                                 -2,
+                                                 std::numeric_limits<std::int64_t>::min(),
+                                                 max,
+                                                 max - 1,
+                                                 max / 2,
+                                                 max / 4,
+                                                 max / 8,
+                                                 max / 16,
+                                                 max / 64,
+                                                 1LL << 31,
+                                                 1LL << 32,
+                                                 (1LL << 32) + 1,
+                                                 1LL << 62};
+  switch (in.ConsumeIntegralInRange<int>(0, 15)) {
+    case 0: return in.PickValueInArray(hostile);
+    case 1: return in.ConsumeIntegral<std::int64_t>();
+    default: return in.ConsumeIntegralInRange<std::int64_t>(0, 20);
+  }
+}
+
+std::int64_t any_ld(FuzzedDataProvider& in, std::int64_t row_length) {
+  if (in.ConsumeBool()) return 0;
+  if (in.ConsumeBool() || row_length < 0 || row_length > 1024) return any_size(in);
+  return row_length + in.ConsumeIntegralInRange<std::int64_t>(0, 3);
+}
+
+// Any bit pattern, written as a C caller's int would be. Returns it: C++ must not read it as the enum.
+template <class Enum>
+int set_enum(Enum& field, FuzzedDataProvider& in, int last) {
+  const bool hostile = in.ConsumeIntegralInRange<int>(0, 31) == 0;
+  const int value = hostile ? in.ConsumeIntegral<int>() : in.ConsumeIntegralInRange<int>(0, last + 1);
+  static_assert(sizeof field == sizeof value);
+  std::memcpy(&field, &value, sizeof value);
+  return value;
+}
+
+float any_float(FuzzedDataProvider& in) {
+  if (in.ConsumeBool()) return std::bit_cast<float>(in.ConsumeIntegral<std::uint32_t>());
+  return static_cast<float>(in.ConsumeIntegralInRange<int>(0, 8));
+}
+
+std::size_t any_struct_size(FuzzedDataProvider& in, std::size_t right) {
+  return in.ConsumeIntegralInRange<int>(0, 31) == 0 ? in.ConsumeIntegral<std::size_t>() : right;
+}
+
+gatefold_desc any_desc(FuzzedDataProvider& in) {
+  gatefold_desc d{};
+  d.struct_size = any_struct_size(in, sizeof d);
+  const int op = set_enum(d.op, in, 5);
+  set_enum(d.dtype, in, 3);
+  d.device = GATEFOLD_DEVICE_CPU;
+  if (in.ConsumeIntegralInRange<int>(0, 31) == 0) set_enum(d.device, in, 2);
+  const bool rarely = in.ConsumeIntegralInRange<int>(0, 15) == 0;  // what the op has no use for
+  int layout = 0;
+  if (rarely || (op != GATEFOLD_OP_GEMM && op != GATEFOLD_OP_GEMM_GATED)) layout = set_enum(d.layout, in, 5);
+  if (rarely || layout >= GATEFOLD_LAYOUT_INTERLEAVED_GATE_UP) d.block = any_size(in);
+  int activation = 0;
+  if (rarely || op != GATEFOLD_OP_GEMM) activation = set_enum(d.activation, in, 7);
+  if (activation == GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) {
+    d.limit = any_float(in);
+    d.alpha = any_float(in);
+    d.beta = any_float(in);
+  }
+  if (rarely || op != GATEFOLD_OP_ACT_AND_MUL) d.hidden_size = any_size(in);
+  d.intermediate_size = any_size(in);
+  const std::int64_t D = d.hidden_size;
+  const std::int64_t F = d.intermediate_size;
+  const bool weights = op == GATEFOLD_OP_GATE_UP || op == GATEFOLD_OP_MLP;
+  if (rarely || op != GATEFOLD_OP_ACT_AND_MUL) d.ld_x = any_ld(in, D);
+  if (rarely || op != GATEFOLD_OP_GEMM) d.ld_gate = any_ld(in, weights ? D : F);
+  if (rarely || layout <= GATEFOLD_LAYOUT_SEPARATE) d.ld_up = any_ld(in, op == GATEFOLD_OP_ACT_AND_MUL ? F : D);
+  if (rarely || op == GATEFOLD_OP_MLP) d.ld_down = any_ld(in, F);
+  d.ld_out = any_ld(in, op == GATEFOLD_OP_MLP ? D : F);
+  constexpr std::array<const char*, 5> implementations{nullptr, "reference", "composed", "", "no such implementation"};
+  d.implementation = in.PickValueInArray(implementations);
+  return d;
+}
+
+// ---- the memory of a run --------------------------------------------------------------------------------------------
+
+// Exactly as many bytes as a matrix spans, so that the address sanitizer sees the first one too many.
+class Buffer {
+ public:
+  Buffer(std::int64_t rows, std::int64_t row_length, std::int64_t ld, std::int64_t element) {
+    if (rows <= 0 || row_length <= 0) return;
+    const auto bytes = ((static_cast<__int128>(rows) - 1) * (ld == 0 ? row_length : ld) + row_length) * element;
+    fits_ = bytes <= most_bytes;
+    if (fits_) bytes_.assign(static_cast<std::size_t>(bytes), filler);
+  }
+
+  bool fits() const { return fits_; }
+  std::byte* data() { return bytes_.data(); }
+  bool untouched() const {
+    return std::all_of(bytes_.begin(), bytes_.end(), [](std::byte b) { return b == filler; });
+  }
+
+ private:
+  bool fits_ = true;
+  std::vector<std::byte> bytes_;
+};
+
+struct Buffers {
+  Buffer x, gate, up, down, out;
+
+  bool fit() const { return x.fits() && gate.fits() && up.fits() && down.fits() && out.fits(); }
+};
+
+// For a description that a plan was made from: its fields are known to be good.
+Buffers buffers_for(const gatefold_desc& d, std::int64_t T) {
+  const std::int64_t D = d.hidden_size;
+  const std::int64_t F = d.intermediate_size;
+  const std::int64_t element = d.dtype == GATEFOLD_DTYPE_FP32 ? 4 : 2;
+  const bool packed = d.layout > GATEFOLD_LAYOUT_SEPARATE;
+  const std::int64_t lines = packed ? 2 * F : F;
+  const bool mlp = d.op == GATEFOLD_OP_MLP;
+  const Buffer none(0, 0, 0, element);
+  const Buffer x(T, D, d.ld_x, element);
+  const Buffer out(T, mlp ? D : F, d.ld_out, element);
+  switch (d.op) {
+    case GATEFOLD_OP_ACT_AND_MUL:
+      return {none, {T, lines, d.ld_gate, element}, packed ? none : Buffer(T, F, d.ld_up, element), none, out};
+    case GATEFOLD_OP_GEMM: return {x, none, {F, D, d.ld_up, element}, none, out};
+    case GATEFOLD_OP_GEMM_GATED: return {x, {T, F, d.ld_gate, element}, {F, D, d.ld_up, element}, none, out};
+    case GATEFOLD_OP_GATE_UP:
+    case GATEFOLD_OP_MLP: break;
+  }
+  return {x,
+          {lines, D, d.ld_gate, element},
+          packed ? none : Buffer(F, D, d.ld_up, element),
+          mlp ? Buffer(D, F, d.ld_down, element) : none,
+          out};
+}
+
+// ---- what is asked of the API ---------------------------------------------------------------------------------------
+
+// Failures carry one line; out of memory may have none.
+void require_message(gatefold_status status) {
+  const std::string message = gatefold_last_error();
+  require(message.find('\n') == std::string::npos);
+  require((status == GATEFOLD_SUCCESS) == message.empty() || status == GATEFOLD_ERROR_OUT_OF_MEMORY);
+  require(status != GATEFOLD_ERROR_INTERNAL && status != GATEFOLD_ERROR_DEVICE);
+}
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+void run_and_check(FuzzedDataProvider& in, const gatefold_desc& desc, const gatefold_plan* plan, std::int64_t tokens) {
+  Buffers buffers = buffers_for(desc, tokens);
+  if (!buffers.fit()) return;
+
+  gatefold_args args{};
+  args.struct_size = any_struct_size(in, sizeof args);
+  args.tokens = tokens;
+  args.x = buffers.x.data();
+  args.gate = buffers.gate.data();
+  args.up = buffers.up.data();
+  args.down = buffers.down.data();
+  args.out = buffers.out.data();
+  std::array<const void**, 4> inputs{&args.x, &args.gate, &args.up, &args.down};
+  bool out_is_input = false;
+  switch (in.ConsumeIntegralInRange<int>(0, 15)) {
+    case 0: *in.PickValueInArray(inputs) = nullptr; break;
+    case 1: args.out = nullptr; break;
+    case 2:  // an output that overlaps an input; only refused, or an in-place act_and_mul, which fits
+      args.out = const_cast<void*>(*in.PickValueInArray(inputs));
+      out_is_input = true;
+      break;
+    case 3: args.stream = &args; break;
+    case 4: *in.PickValueInArray(inputs) = reinterpret_cast<const std::byte*>(&args) + 1; break;  // misaligned
+    default: break;
+  }
+
+  std::size_t needed = 0;
+  require_message(gatefold_plan_workspace_size(plan, tokens, &needed));
+  if (needed > (std::size_t{1} << 20)) return;  // an mlp without an output may still have a long h
+  const std::unique_ptr<void, Free> workspace(std::aligned_alloc(256, (needed + 511) / 256 * 256));
+  args.workspace = workspace.get();
+  args.workspace_size = needed;
+  const int spoilt = in.ConsumeIntegralInRange<int>(0, 15);
+  if (spoilt == 0) args.workspace_size = needed / 2;
+  if (spoilt == 1) args.workspace = nullptr;
+  if (spoilt == 2) args.workspace = static_cast<std::byte*>(workspace.get()) + 4;
+
+  // An output that is an input of a smaller kind must be refused before it is written: nothing tells us its size.
+  const gatefold_status status = gatefold_run(plan, &args);
+  require_message(status);
+  if (status != GATEFOLD_SUCCESS) require(buffers.out.untouched());
+  if (out_is_input) return;
+
+  gatefold_error_report report{};
+  require_message(
+      gatefold_check(&desc, &args, in.ConsumeBool() ? GATEFOLD_DATA_ANY : GATEFOLD_DATA_ZERO_MEAN, &report, nullptr));
+}
+
+void ask_about(FuzzedDataProvider& in, const gatefold_plan* plan) {
+  const std::int64_t tokens = any_size(in);
+  std::size_t bytes = 0;
+  require_message(gatefold_plan_workspace_size(plan, tokens, &bytes));
+  require(gatefold_plan_implementation(plan, tokens) != nullptr);
+  int chosen = 0;
+  gatefold_candidate candidate{};
+  for (int i = 0; gatefold_plan_candidate(plan, tokens, i, &candidate) != 0; ++i) {
+    require(std::strlen(candidate.name) > 0 && std::strlen(candidate.reason) > 0);
+    chosen += candidate.chosen;
+  }
+  require(chosen == 1);
+  require(gatefold_plan_candidate(plan, tokens, -1, &candidate) == 0);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzedDataProvider in(data, size);
+  const gatefold_desc desc = any_desc(in);
+
+  gatefold_plan* plan = nullptr;
+  const gatefold_status status = gatefold_plan_create(&desc, &plan);
+  require_message(status);
+  require((status == GATEFOLD_SUCCESS) == (plan != nullptr));
+  if (plan != nullptr && desc.device == GATEFOLD_DEVICE_CPU) {
+    gatefold_implementation_name(desc.op, desc.device, in.ConsumeIntegral<int>());
+    ask_about(in, plan);
+    run_and_check(in, desc, plan, any_size(in));
+  }
+  gatefold_plan_destroy(plan);
+  return 0;
+}
