@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "checkpoint/input_error.hpp"
 
@@ -26,7 +25,7 @@ int create_temporary(const std::filesystem::path& path, std::string& name) {
     name = folder_of(path) / (".gatefold-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".partial");
     const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor >= 0) return descriptor;
-    if (errno != EEXIST) throw_input_error(path.string(), ": cannot create: ", std::strerror(errno));
+    if (errno != EEXIST) throw_input_error(path.string(), ": cannot create: ", error_text(errno));
   }
 }
 
@@ -53,7 +52,7 @@ void AtomicFile::write(std::span<const std::byte> data) {
   while (!data.empty()) {
     const ::ssize_t written = ::write(descriptor_, data.data(), std::min(data.size(), largest_write));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_input_error(path_.string(), ": cannot write: ", std::strerror(errno));
+    if (written < 0) throw_input_error(path_.string(), ": cannot write: ", error_text(errno));
     data = data.subspan(static_cast<std::size_t>(written));
   }
 }
@@ -67,10 +66,10 @@ void AtomicFile::commit() {
   const int close_error = errno;
   descriptor_ = -1;
   if (!flushed || !closed) {
-    throw_input_error(path_.string(), ": cannot write: ", std::strerror(flushed ? close_error : flush_error));
+    throw_input_error(path_.string(), ": cannot write: ", error_text(flushed ? close_error : flush_error));
   }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    throw_input_error(path_.string(), ": cannot replace: ", std::strerror(errno));
+    throw_input_error(path_.string(), ": cannot replace: ", error_text(errno));
   }
   temporary_.clear();
   flush_folder(folder_of(path_));

@@ -1,7 +1,7 @@
 #include "checkpoint/generate.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -80,7 +80,7 @@ std::uint64_t total_bytes(const fs::path& folder, const GenerateOptions& options
 void prepare_folder(const fs::path& folder, const GenerateOptions& options, std::uint64_t bytes) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) throw_input_error(folder.string(), ": cannot create the folder: ", error.message());
+  if (error) throw_input_error(folder.string(), ": cannot create the folder: ", error.message());
   if (!options.overwrite && !fs::is_empty(folder, error)) {
     throw_input_error(folder.string(), ": the folder is not empty");
   }
@@ -98,6 +98,7 @@ class Generator {
 
   void write_file(const fs::path& path, const std::vector<WeightSpec>& weights) {
     std::vector<TensorSpec> specs;
+    specs.reserve(weights.size());
     for (const WeightSpec& weight : weights) specs.push_back(weight.tensor);
     SafetensorsWriter writer(path, specs, file_metadata);
     for (const WeightSpec& weight : weights) append(writer, weight);
@@ -108,8 +109,9 @@ class Generator {
   static constexpr std::size_t bytes_per_thread = std::size_t{1} << 20;
 
   void append(SafetensorsWriter& writer, const WeightSpec& weight) {
-    const std::uint64_t bytes = *tensor_bytes(weight.tensor.type, weight.tensor.shape);
     const auto element_size = static_cast<std::uint64_t>(weight.tensor.type.bits / 8);
+    const auto elements = static_cast<std::uint64_t>(weight.tensor.shape[0] * weight.tensor.shape[1]);
+    const std::uint64_t bytes = elements * element_size;  // total_bytes has checked that all of them fit
     for (std::uint64_t begin = 0; begin < bytes; begin += buffer_.size()) {
       buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes - begin, bytes_per_thread * threads_)));
       fill_buffer(weight.stream, begin / element_size, element_size);
@@ -135,11 +137,13 @@ class Generator {
   std::vector<std::byte> buffer_;
 };
 
+std::string five_digits(std::int64_t number) {
+  const std::string digits = std::to_string(number);
+  return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+}
+
 std::string shard_name(std::int64_t shard, std::int64_t shards) {
-  char name[64];
-  std::snprintf(name, sizeof name, "model-%05lld-of-%05lld.safetensors", static_cast<long long>(shard + 1),
-                static_cast<long long>(shards));
-  return name;
+  return "model-" + five_digits(shard + 1) + "-of-" + five_digits(shards) + ".safetensors";
 }
 
 // The index comes last: only with it the shards are a checkpoint.

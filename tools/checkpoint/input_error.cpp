@@ -1,5 +1,7 @@
 #include "checkpoint/input_error.hpp"
 
+#include <system_error>
+
 namespace gatefold::checkpoint {
 namespace {
 
@@ -22,5 +24,7 @@ std::string printable(std::string_view text) {
 }  // namespace
 
 InputError::InputError(std::string_view line) : std::runtime_error(printable(line)) {}
+
+std::string error_text(int number) { return std::generic_category().message(number); }
 
 }  // namespace gatefold::checkpoint

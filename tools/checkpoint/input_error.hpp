@@ -23,4 +23,7 @@ template <class... Parts>
   throw InputError(line.str());
 }
 
+// What errno means, in words.
+std::string error_text(int number);
+
 }  // namespace gatefold::checkpoint

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 
 #include "checkpoint/input_error.hpp"
 
@@ -19,7 +18,7 @@ class Descriptor {
   explicit Descriptor(const std::filesystem::path& path)
       // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
       : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (value_ < 0) throw_input_error(path.string(), ": ", std::strerror(errno));
+    if (value_ < 0) throw_input_error(path.string(), ": ", error_text(errno));
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -33,7 +32,7 @@ class Descriptor {
 
 std::size_t size_of_regular_file(const Descriptor& file, const std::filesystem::path& path) {
   struct stat status {};
-  if (::fstat(file.value(), &status) != 0) throw_input_error(path.string(), ": ", std::strerror(errno));
+  if (::fstat(file.value(), &status) != 0) throw_input_error(path.string(), ": ", error_text(errno));
   if (!S_ISREG(status.st_mode)) throw_input_error(path.string(), ": not a regular file");
   return static_cast<std::size_t>(status.st_size);
 }
@@ -41,10 +40,9 @@ std::size_t size_of_regular_file(const Descriptor& file, const std::filesystem::
 // madvise takes whole pages. Advice cannot fail in a way that matters: the data stay what they are.
 void advise(std::span<const std::byte> range, int advice) {
   if (range.empty()) return;
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
-  const std::uintptr_t first_page = begin / page * page;
-  ::madvise(reinterpret_cast<void*>(first_page), begin + range.size() - first_page, advice);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(range.data()) % page;  // bytes of the first page
+  ::madvise(const_cast<std::byte*>(range.data()) - before, before + range.size(), advice);
 }
 
 }  // namespace
@@ -54,7 +52,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   const std::size_t size = size_of_regular_file(file, path);
   if (size == 0) return;  // an empty mapping is not allowed
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, file.value(), 0);
-  if (data == MAP_FAILED) throw_input_error(path.string(), ": cannot map ", size, " bytes: ", std::strerror(errno));
+  if (data == MAP_FAILED) throw_input_error(path.string(), ": cannot map ", size, " bytes: ", error_text(errno));
   bytes_ = {static_cast<const std::byte*>(data), size};
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "checkpoint/config.hpp"
 #include "checkpoint/input_error.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <tuple>
+#include <utility>
 
 #include "checkpoint/input_error.hpp"
 #include "checkpoint/json_text.hpp"

@@ -75,6 +75,7 @@ void SafetensorsWriter::commit() {
 void write_safetensors(const std::filesystem::path& path, std::vector<Tensor> tensors, const Metadata& metadata) {
   std::ranges::stable_sort(tensors, std::ranges::greater{}, [](const Tensor& t) { return t.type.bits; });
   std::vector<TensorSpec> specs;
+  specs.reserve(tensors.size());
   for (const Tensor& tensor : tensors) specs.push_back({tensor.name, tensor.type, tensor.shape});
   SafetensorsWriter writer(path, specs, metadata);
   for (const Tensor& tensor : tensors) writer.append(tensor.range());
