@@ -5,10 +5,10 @@
 // Every inline PTX instruction of the library that CuTe does not wrap.
 namespace gatefold::cuda::ptx {
 
-// 2^x, relative error below 2^-22. One MUFU.EX2; without .ftz, so that results below 2^-126 keep their value.
+// 2^x for x in [-126, 128], relative error below 2^-22; 0 below. One MUFU.EX2.
 __device__ __forceinline__ float ex2(float x) {
   float y;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
@@ -19,25 +19,35 @@ __device__ __forceinline__ float rcp(float x) {
   return y;
 }
 
-// 16 bytes from memory that may also be written by this kernel.
-__device__ __forceinline__ uint4 load_vector(const void* pointer) {
+// 16 bytes from memory that may also be written by this kernel, or nothing in particular if not wanted. A predicate in
+// place of a branch lets the loads around it be issued back to back.
+__device__ __forceinline__ uint4 load_vector_if(bool wanted, const void* pointer) {
   uint4 v;
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(pointer));
+  asm volatile(
+      "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+      "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(pointer), "r"(static_cast<unsigned>(wanted)));
   return v;
 }
 
 // The same for bytes that are read once: not kept in L1.
-__device__ __forceinline__ uint4 load_streaming(const void* pointer) {
+__device__ __forceinline__ uint4 load_streaming_if(bool wanted, const void* pointer) {
   uint4 v;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(pointer));
+  asm volatile(
+      "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+      "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(pointer), "r"(static_cast<unsigned>(wanted)));
   return v;
 }
 
-__device__ __forceinline__ void store_vector(void* pointer, const uint4& v) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(pointer), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-               : "memory");
+__device__ __forceinline__ void store_vector_if(bool wanted, void* pointer, const uint4& v) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+      "@p st.global.v4.u32 [%0], {%1, %2, %3, %4}; }" ::"l"(pointer),
+      "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(static_cast<unsigned>(wanted))
+      : "memory");
 }
 
 }  // namespace gatefold::cuda::ptx

@@ -1,5 +1,4 @@
 #include "cuda/common/executor.hpp"
-#include "cuda/elementwise/act_and_mul.hpp"
 #include "cuda/elementwise/act_and_mul_launch.cuh"
 #include "cuda/implementations.hpp"
 
@@ -9,11 +8,6 @@ struct ByElements {
   static constexpr ActAndMulConfig value{.access = Access::elements, .log2_threads = 8, .log2_units = 3};
 };
 
-Status act_and_mul_by_elements(const Problem& problem, const Operands& operands, const DeviceProperties& device,
-                               cudaStream_t stream) {
-  return launch_act_and_mul<ByElements>(problem, operands, device, stream);
-}
-
 namespace {
 
 class Executor final : public DeviceExecutor {
@@ -22,7 +16,7 @@ class Executor final : public DeviceExecutor {
 
  private:
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
-    return act_and_mul_by_elements(problem(), operands, device, stream);
+    return launch_act_and_mul<ByElements>(problem(), operands, device, stream);
   }
 };
 

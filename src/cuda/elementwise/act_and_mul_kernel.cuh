@@ -28,8 +28,16 @@ struct ActAndMulConfig {
   constexpr int units() const { return 1 << log2_units; }
 };
 
-// Strides and sizes count units, so that one kernel body serves every access.
+// A unit of a thread, relative to its first.
+struct UnitStep {
+  std::int64_t gate, up, out;  // bytes
+  std::int32_t rows, columns;  // units
+};
+
+// Strides and sizes count units of the kernel's access, so that one body serves them all.
 struct ActAndMulParams {
+  static constexpr int most_units = 8;
+
   const std::byte* gate;  // alternating: the first of the pair, which is up if up_first
   const std::byte* up;
   std::byte* out;
@@ -40,11 +48,12 @@ struct ActAndMulParams {
   std::int64_t run_mask, run_period;
   std::int32_t run_shift;
 
-  std::uint32_t column_tiles;
   TileShape tile;
   bool up_first;
+  // Runs, lanes and tiles are powers of two, so the way from a thread's first unit to its others is everyone's.
+  UnitStep steps[most_units];
 
-  __device__ __forceinline__ std::int64_t input_column(std::int64_t c) const {
+  __host__ __device__ std::int64_t input_column(std::int64_t c) const {
     return (c >> run_shift) * run_period + (c & run_mask);
   }
 };
@@ -56,22 +65,23 @@ struct Unit;
 template <class Element>
 struct Unit<Element, Access::vectors> {
   static constexpr int elements = Vector<Element>::elements;
-  static constexpr int bytes = 16;
+  static constexpr int bytes = 16;        // of output
+  static constexpr int input_bytes = 16;  // of a half
 
   uint4 gate, up;
 
-  __device__ __forceinline__ void load(const ActAndMulParams& p, std::int64_t row, std::int64_t column) {
-    const std::int64_t offset = p.input_column(column) * bytes;
-    gate = ptx::load_streaming(p.gate + row * p.gate_stride + offset);
-    up = ptx::load_streaming(p.up + row * p.up_stride + offset);
+  __device__ __forceinline__ void load(const std::byte* gate_at, const std::byte* up_at, bool inside) {
+    gate = ptx::load_streaming_if(inside, gate_at);
+    up = ptx::load_streaming_if(inside, up_at);
   }
   template <class Activation>
-  __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool /*up_first*/) const {
+  __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool /*up_first*/,
+                                        bool inside) const {
     auto g = Vector<Element>::unpack(gate);
     const auto u = Vector<Element>::unpack(up);
 #pragma unroll
     for (int i = 0; i < elements; ++i) g.values[i] = activation(g.values[i], u.values[i]);
-    ptx::store_vector(out, g.pack());
+    ptx::store_vector_if(inside, out, g.pack());
   }
 };
 
@@ -79,16 +89,18 @@ template <class Element>
 struct Unit<Element, Access::alternating> {
   static constexpr int elements = Vector<Element>::elements;
   static constexpr int bytes = 16;
+  static constexpr int input_bytes = 32;
 
   uint4 low, high;
 
-  __device__ __forceinline__ void load(const ActAndMulParams& p, std::int64_t row, std::int64_t column) {
-    const std::byte* pairs = p.gate + row * p.gate_stride + column * 2 * bytes;
-    low = ptx::load_vector(pairs);  // both halves of a 32-byte sector: the second comes out of L1
-    high = ptx::load_vector(pairs + bytes);
+  // Both halves of a 32-byte sector: the second comes out of L1.
+  __device__ __forceinline__ void load(const std::byte* pairs, const std::byte* /*up_at*/, bool inside) {
+    low = ptx::load_vector_if(inside, pairs);
+    high = ptx::load_vector_if(inside, pairs + bytes);
   }
   template <class Activation>
-  __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool up_first) const {
+  __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool up_first,
+                                        bool inside) const {
     const auto first = Vector<Element>::unpack(low);
     const auto second = Vector<Element>::unpack(high);
     Vector<Element> h;
@@ -100,7 +112,7 @@ struct Unit<Element, Access::alternating> {
       const float u = up_first ? source.values[at] : source.values[at + 1];
       h.values[i] = activation(g, u);
     }
-    ptx::store_vector(out, h.pack());
+    ptx::store_vector_if(inside, out, h.pack());
   }
 };
 
@@ -108,50 +120,53 @@ template <class Element>
 struct Unit<Element, Access::elements> {
   static constexpr int elements = 1;
   static constexpr int bytes = sizeof(Element);
+  static constexpr int input_bytes = sizeof(Element);
 
   Element gate, up;
 
-  __device__ __forceinline__ void load(const ActAndMulParams& p, std::int64_t row, std::int64_t column) {
-    const std::int64_t offset = p.input_column(column) * bytes;
-    gate = *reinterpret_cast<const Element*>(p.gate + row * p.gate_stride + offset);
-    up = *reinterpret_cast<const Element*>(p.up + row * p.up_stride + offset);
+  __device__ __forceinline__ void load(const std::byte* gate_at, const std::byte* up_at, bool inside) {
+    if (!inside) return;
+    gate = *reinterpret_cast<const Element*>(gate_at);
+    up = *reinterpret_cast<const Element*>(up_at);
   }
   template <class Activation>
-  __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool /*up_first*/) const {
-    *reinterpret_cast<Element*>(out) = from_float<Element>(activation(to_float(gate), to_float(up)));
+  __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool /*up_first*/,
+                                        bool inside) const {
+    if (inside) *reinterpret_cast<Element*>(out) = from_float<Element>(activation(to_float(gate), to_float(up)));
   }
 };
 
-// One block per tile. All of a thread's loads are issued before the first is used. The output may be one of the inputs:
-// whoever writes a unit is the one who read it, before.
+// One block per tile: x counts them along a row; y and z, which hold 65535 each, from row to row. All of a thread's
+// loads are issued before the first is used. The output may be one of the inputs: whoever writes a unit is the one who
+// read it, before.
 template <class Element, class Activation, class Config>
 __global__ void __launch_bounds__(Config::value.threads())
     act_and_mul_kernel(const __grid_constant__ ActAndMulParams p, const Activation activation) {
   constexpr ActAndMulConfig config = Config::value;
   using ThisUnit = Unit<Element, config.access>;
   const TileShape& tile = p.tile;
-  const std::uint32_t row_tile = blockIdx.x / p.column_tiles;
-  const std::uint32_t column_tile = blockIdx.x - row_tile * p.column_tiles;
-  const int lanes = 1 << tile.log2_lanes;
-  const int row_step = config.threads() >> tile.log2_lanes;
-  const std::int64_t first_row = row_tile * tile.rows() + (threadIdx.x >> tile.log2_lanes);
-  const std::int64_t first_column = column_tile * tile.columns() + (threadIdx.x & (lanes - 1));
-  const int units = 1 << (tile.log2_column_steps + tile.log2_row_steps);
+  const std::uint32_t row_tile = blockIdx.z * gridDim.y + blockIdx.y;
+  const std::int64_t row = row_tile * tile.rows() + (threadIdx.x >> tile.log2_lanes);
+  const std::int64_t column = blockIdx.x * tile.columns() + (threadIdx.x & ((1U << tile.log2_lanes) - 1));
+  const std::int64_t input_column = p.input_column(column) * ThisUnit::input_bytes;
+  const std::byte* gate = p.gate + row * p.gate_stride + input_column;
+  const std::byte* up = p.up + row * p.up_stride + input_column;
+  std::byte* out = p.out + row * p.out_stride + column * ThisUnit::bytes;
+  constexpr std::int64_t most = 0x7fffffff;
+  const auto rows_left = static_cast<std::int32_t>(min(p.rows - row, most));
+  const auto columns_left = static_cast<std::int32_t>(min(p.columns - column, most));
 
   ThisUnit unit[config.units()];
-  std::byte* out[config.units()];
+  bool inside[config.units()];
 #pragma unroll
   for (int i = 0; i < config.units(); ++i) {
-    const std::int64_t row = first_row + (i >> tile.log2_column_steps) * row_step;
-    const std::int64_t column = first_column + (i & ((1 << tile.log2_column_steps) - 1)) * lanes;
-    const bool inside = i < units && row < p.rows && column < p.columns;
-    out[i] = inside ? p.out + row * p.out_stride + column * ThisUnit::bytes : nullptr;
-    if (inside) unit[i].load(p, row, column);
+    inside[i] = p.steps[i].rows < rows_left && p.steps[i].columns < columns_left;
+    unit[i].load(gate + p.steps[i].gate, up + p.steps[i].up, inside[i]);
   }
+  // Otherwise ptxas would compute the first unit before it issues the other loads.
+  __syncwarp();
 #pragma unroll
-  for (int i = 0; i < config.units(); ++i) {
-    if (out[i] != nullptr) unit[i].store(out[i], activation, p.up_first);
-  }
+  for (int i = 0; i < config.units(); ++i) unit[i].store(out + p.steps[i].out, activation, p.up_first, inside[i]);
 }
 
 }  // namespace gatefold::cuda

@@ -8,8 +8,6 @@
 
 namespace gatefold::cuda {
 
-constexpr std::int64_t most_blocks = 0x7fffffff;
-
 // The operands as the kernel sees them with units of `unit_elements`. If no row is followed by padding, all of them are
 // one long row.
 inline ActAndMulParams act_and_mul_params(const Problem& p, const Operands& o, std::int64_t unit_elements) {
@@ -38,6 +36,22 @@ inline ActAndMulParams act_and_mul_params(const Problem& p, const Operands& o, s
   return params;
 }
 
+// Where each of a thread's units lies, from its first. A step that no tile has is as far away as can be.
+inline void fill_steps(ActAndMulParams& params, std::int64_t unit_bytes, std::int64_t input_unit_bytes) {
+  const TileShape& tile = params.tile;
+  const std::int64_t lanes = std::int64_t{1} << tile.log2_lanes;
+  const std::int64_t row_step = std::int64_t{1} << (tile.log2_threads - tile.log2_lanes);
+  for (int i = 0; i < ActAndMulParams::most_units; ++i) {
+    const std::int64_t rows = (i >> tile.log2_column_steps) * row_step;
+    const std::int64_t columns = (i & ((1 << tile.log2_column_steps) - 1)) * lanes;
+    const std::int64_t input = params.input_column(columns) * input_unit_bytes;
+    const bool used = i < 1 << (tile.log2_column_steps + tile.log2_row_steps);
+    params.steps[i] = {rows * params.gate_stride + input, rows * params.up_stride + input,
+                       rows * params.out_stride + columns * unit_bytes,
+                       used ? static_cast<std::int32_t>(rows) : 0x7fffffff, static_cast<std::int32_t>(columns)};
+  }
+}
+
 template <class Config>
 Status launch_act_and_mul(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                           cudaStream_t stream) {
@@ -48,17 +62,17 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
     params.tile = pick_tile(
         params.rows, params.columns, config.log2_threads,
         pick_log2_units(params.rows * params.columns, config.log2_threads, config.log2_units, device.multiprocessors));
-    const std::int64_t column_tiles = ceil_div(params.columns, params.tile.columns());
-    const std::int64_t blocks = column_tiles * ceil_div(params.rows, params.tile.rows());
-    if (blocks > most_blocks) {
-      return unsupported("tokens: ", operands.tokens, " x ", problem.intermediate_size, " takes ", blocks,
-                         " blocks, a launch has at most ", most_blocks);
+    fill_steps(params, Unit<Element, config.access>::bytes, Unit<Element, config.access>::input_bytes);
+    const BlockGrid grid =
+        block_grid(ceil_div(params.columns, params.tile.columns()), ceil_div(params.rows, params.tile.rows()));
+    if (!grid.fits) {
+      return unsupported("tokens: ", operands.tokens, " x ", problem.intermediate_size,
+                         " is more than a launch can take");
     }
-    params.column_tiles = static_cast<std::uint32_t>(column_tiles);
     return with_activation(problem.activation.kind, [&](auto kind) {
       using Activation = GatedActivation<decltype(kind)::value>;
       return launch_kernel(act_and_mul_kernel<Element, Activation, Config>,
-                           {dim3(static_cast<unsigned>(blocks)), dim3(config.threads())}, device.index, stream, params,
+                           {dim3(grid.x, grid.y, grid.z), dim3(config.threads())}, device.index, stream, params,
                            Activation(problem.activation));
     });
   });

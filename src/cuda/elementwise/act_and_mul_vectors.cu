@@ -1,5 +1,4 @@
 #include "cuda/common/executor.hpp"
-#include "cuda/elementwise/act_and_mul.hpp"
 #include "cuda/elementwise/act_and_mul_launch.cuh"
 #include "cuda/implementations.hpp"
 
@@ -29,12 +28,12 @@ class Executor final : public DeviceExecutor {
   std::string describe(std::int64_t /*tokens*/) const override {
     return alternates(problem()) ? "halves separated in registers" : "";
   }
+  bool accepts(const Operands& operands) const override {
+    return is_aligned(operands.gate) && is_aligned(operands.up) && is_aligned(operands.out);
+  }
 
  private:
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
-    if (!is_aligned(operands.gate) || !is_aligned(operands.up) || !is_aligned(operands.out)) {
-      return act_and_mul_by_elements(problem(), operands, device, stream);
-    }
     if (alternates(problem())) {
       return launch_act_and_mul<Alternating>(problem(), operands, device, stream);
     }
@@ -51,8 +50,9 @@ std::string obstacle(const Problem& p) {
   };
   for (const Size& size : {Size{"intermediate_size", p.intermediate_size}, Size{"ld_gate", p.ld_gate},
                            Size{"ld_up", p.layout.packed() ? 0 : p.ld_up}, Size{"ld_out", p.ld_out}}) {
-    if (size.value % n != 0)
+    if (size.value % n != 0) {
       return concat(size.name, " ", size.value, " is not a multiple of ", n, " elements (16 bytes)");
+    }
   }
   if (p.layout.interleaved() && p.layout.block != 1 && p.layout.block % n != 0) {
     return concat("block ", p.layout.block, " is neither 1 nor a multiple of ", n, " elements (16 bytes)");
@@ -64,11 +64,10 @@ class Vectorised final : public Implementation {
  public:
   std::string_view name() const override { return "vectors"; }
   Verdict supports(const Problem& problem) const override {
-    const Verdict verdict =
-        require_capability(least_capability, no_upper_capability,
-                           "16-byte accesses; element by element if a pointer is not aligned to 16");
+    Verdict verdict = require_capability(least_capability, no_upper_capability, "16-byte accesses");
     if (!verdict.eligible) return verdict;
     if (std::string reason = obstacle(problem); !reason.empty()) return {false, std::move(reason)};
+    verdict.every_pointer = false;
     return verdict;
   }
   std::unique_ptr<gatefold::Executor> prepare(const Problem& problem) const override {

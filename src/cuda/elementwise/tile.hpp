@@ -53,4 +53,19 @@ constexpr TileShape pick_tile(std::int64_t rows, std::int64_t columns, int log2_
   return best;
 }
 
+// A launch's grid for column_tiles x row_tiles blocks: x along the columns, y and z from row to row.
+struct BlockGrid {
+  unsigned x = 0, y = 0, z = 0;
+  bool fits = false;
+};
+
+constexpr BlockGrid block_grid(std::int64_t column_tiles, std::int64_t row_tiles) {
+  constexpr std::int64_t most_x = 0x7fffffff;
+  constexpr std::int64_t most_yz = 65535;
+  const std::int64_t z = ceil_div(row_tiles, most_yz);
+  if (column_tiles > most_x || z > most_yz) return {};
+  return {static_cast<unsigned>(column_tiles), static_cast<unsigned>(ceil_div(row_tiles, z)), static_cast<unsigned>(z),
+          true};
+}
+
 }  // namespace gatefold::cuda

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "support/memory.hpp"
+
+namespace gatefold::test {
+
+inline void require(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+// The memory of one device, whichever is current.
+Memory& memory_of_device(int device);
+
+// Makes a device current until the end of the scope.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) {
+    require(cudaGetDevice(&previous_), "cudaGetDevice");
+    require(cudaSetDevice(device), "cudaSetDevice");
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice() { static_cast<void>(cudaSetDevice(previous_)); }
+
+ private:
+  int previous_ = 0;
+};
+
+// A stream of the current device that does not wait for the default one.
+class Stream {
+ public:
+  Stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { static_cast<void>(cudaStreamDestroy(stream_)); }
+  cudaStream_t get() const { return stream_; }
+  void wait() const { require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace gatefold::test

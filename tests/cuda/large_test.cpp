@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cuda_support.hpp"
+#include "ops/targets.hpp"
+#include "support/values.hpp"
+
+// Tensors of more than 2^31 elements: every index and byte offset must be 64 bits wide. Windows of the result are held
+// against the truth: the first and last rows, and those where an index or an offset of 32 bits would wrap.
+namespace gatefold::test {
+namespace {
+
+constexpr gatefold_dtype dtype = GATEFOLD_DTYPE_BF16;
+constexpr std::int64_t element_bytes = 2;
+
+// A large matrix whose elements repeat a random block of a prime length, so that an offset that wraps at a power of two
+// meets other values.
+class LargeMatrix {
+ public:
+  static constexpr std::int64_t period = 16777213;
+
+  LargeMatrix(std::int64_t elements, Random& random)
+      : block_(static_cast<std::size_t>(period) * element_bytes),
+        data_(device_memory(), static_cast<std::size_t>(elements * element_bytes)) {
+    std::normal_distribution<double> normal;
+    for (std::int64_t i = 0; i < period; ++i)
+      encode(dtype, round_to(dtype, normal(random)), block_.data() + i * element_bytes);
+    device_memory().upload(data_.get(), block_.data(),
+                           static_cast<std::size_t>(std::min(period, elements)) * element_bytes);
+    for (std::int64_t filled = period; filled < elements; filled *= 2) {
+      const std::int64_t more = std::min(filled, elements - filled);
+      require(cudaMemcpy(data_.get() + filled * element_bytes, data_.get(),
+                         static_cast<std::size_t>(more * element_bytes), cudaMemcpyDeviceToDevice),
+              "cudaMemcpy");
+    }
+  }
+
+  void* get() const { return data_.get(); }
+  std::vector<std::byte> window(std::int64_t first, std::int64_t elements) const {
+    std::vector<std::byte> copy(static_cast<std::size_t>(elements * element_bytes));
+    for (std::int64_t i = 0; i < elements; ++i) {
+      std::copy_n(block_.data() + (first + i) % period * element_bytes, element_bytes, copy.data() + i * element_bytes);
+    }
+    return copy;
+  }
+
+ private:
+  std::vector<std::byte> block_;
+  Allocation data_;
+};
+
+// Rows of a [rows, length] matrix with `ld` between rows, around each place where something could wrap.
+std::vector<std::int64_t> telling_rows(std::int64_t rows, std::int64_t ld) {
+  std::vector<std::int64_t> result{0, rows - 1};
+  for (const std::int64_t wrap : {std::int64_t{1} << 30, std::int64_t{1} << 31, std::int64_t{1} << 32}) {
+    for (const std::int64_t row : {wrap / ld - 1, wrap / ld, wrap / ld + 1}) {
+      if (row >= 0 && row < rows) result.push_back(row);
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> implementations_of(gatefold_op op) {
+  std::vector<std::string> names;
+  for (int i = 0; const char* name = gatefold_implementation_name(op, GATEFOLD_DEVICE_CUDA, i); ++i) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+// A plan, or none where the implementation doesn't take the description.
+std::optional<Plan> plan_for(const Desc& desc) {
+  try {
+    return Plan(desc);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
+    return std::nullopt;
+  }
+}
+
+bool enough_memory(double gigabytes) {
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  require(cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
+  return static_cast<double>(free_bytes) > gigabytes * 1e9;
+}
+
+std::vector<std::byte> device_row(const Allocation& matrix, std::int64_t row, std::int64_t ld, std::int64_t length) {
+  std::vector<std::byte> copy(static_cast<std::size_t>(length * element_bytes));
+  device_memory().download(copy.data(), matrix.get() + row * ld * element_bytes, copy.size());
+  return copy;
+}
+
+struct ElementWiseCase {
+  const char* name;
+  Layout layout;
+  std::int64_t tokens, columns, padding;
+};
+
+void check_element_wise(const ElementWiseCase& c, const std::string& implementation, Random& random) {
+  SCOPED_TRACE(std::string(c.name) + " by " + implementation);
+  const std::int64_t lines = c.layout.packed() ? 2 * c.columns : c.columns;
+  const std::int64_t ld_in = lines + c.padding;
+  const std::int64_t ld_out = c.columns + c.padding;
+  const LargeMatrix gate(c.tokens * ld_in, random);
+  const LargeMatrix up(c.layout.packed() ? LargeMatrix::period : c.tokens * ld_in, random);
+  const Allocation out(device_memory(), static_cast<std::size_t>(c.tokens * ld_out * element_bytes));
+  require(cudaMemset(out.get(), 0xff, static_cast<std::size_t>(c.tokens * ld_out * element_bytes)), "cudaMemset");
+
+  Desc desc{.op = GATEFOLD_OP_ACT_AND_MUL, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
+  desc.layout = c.layout;
+  desc.activation = Activation::silu();
+  desc.intermediate_size = c.columns;
+  desc.ld = {.gate = ld_in, .up = c.layout.packed() ? 0 : ld_in, .out = ld_out};
+  desc.implementation = implementation;
+  const std::optional<Plan> plan = plan_for(desc);
+  if (!plan) return;
+  plan->run({.tokens = c.tokens, .gate = gate.get(), .up = c.layout.packed() ? nullptr : up.get(), .out = out.get()});
+
+  for (const std::int64_t row : telling_rows(c.tokens, ld_in)) {
+    std::vector<std::byte> gate_row = gate.window(row * ld_in, lines);
+    std::vector<std::byte> up_row = up.window(row * ld_in, c.layout.packed() ? 1 : lines);
+    std::vector<std::byte> out_row = device_row(out, row, ld_out, c.columns);
+    Desc one = desc;
+    one.implementation.clear();
+    const gatefold_error_report report = check(one,
+                                               {.tokens = 1,
+                                                .gate = gate_row.data(),
+                                                .up = c.layout.packed() ? nullptr : up_row.data(),
+                                                .out = out_row.data()},
+                                               GATEFOLD_DATA_ANY);
+    EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
+  }
+}
+
+TEST(Large, ElementWise) {
+  if (!enough_memory(30)) GTEST_SKIP() << "less than 30 GB of device memory are free";
+  Random random = test_random();
+  const ElementWiseCase cases[] = {
+      {"one long row", Layout::separate(), 131077, 16384, 0},
+      {"padded rows", Layout::separate(), 131077, 16384, 8},
+      {"packed halves", Layout::gate_up(), 65539, 16384, 0},
+      {"one by one", Layout::interleaved_up_gate(1), 65539, 16384, 0},
+      {"few columns, many rows", Layout::separate(), 268435463, 8, 0},
+  };
+  for (const ElementWiseCase& c : cases) {
+    for (const std::string& implementation : implementations_of(GATEFOLD_OP_ACT_AND_MUL)) {
+      check_element_wise(c, implementation, random);
+    }
+  }
+}
+
+// More than 2^31 outputs from few inputs.
+TEST(Large, ProductOutputs) {
+  if (!enough_memory(8)) GTEST_SKIP() << "less than 8 GB of device memory are free";
+  Random random = test_random();
+  constexpr std::int64_t T = 65543;
+  constexpr std::int64_t F = 32784;
+  constexpr std::int64_t D = 16;
+  const LargeMatrix x(T * D, random);
+  const LargeMatrix weights(2 * F * D, random);
+  const Allocation out(device_memory(), static_cast<std::size_t>(T * F * element_bytes));
+  for (const gatefold_op op : {GATEFOLD_OP_GEMM, GATEFOLD_OP_GATE_UP}) {
+    const bool gated = op == GATEFOLD_OP_GATE_UP;
+    for (const std::string& implementation : implementations_of(op)) {
+      SCOPED_TRACE(name(op) + " by " + implementation);
+      require(cudaMemset(out.get(), 0xff, static_cast<std::size_t>(T * F * element_bytes)), "cudaMemset");
+      Desc desc{.op = op, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
+      if (gated) {
+        desc.layout = Layout::gate_up();
+        desc.activation = Activation::silu();
+      }
+      desc.hidden_size = D;
+      desc.intermediate_size = F;
+      desc.implementation = implementation;
+      const void* half = gated ? weights.get() : nullptr;
+      const std::optional<Plan> plan = plan_for(desc);
+      if (!plan) continue;
+      plan->run({.tokens = T, .x = x.get(), .gate = half, .up = gated ? nullptr : weights.get(), .out = out.get()});
+
+      std::vector<std::byte> weight_rows = weights.window(0, (gated ? 2 : 1) * F * D);
+      for (const std::int64_t row : telling_rows(T, F)) {
+        std::vector<std::byte> x_row = x.window(row * D, D);
+        std::vector<std::byte> out_row = device_row(out, row, F, F);
+        Desc one = desc;
+        one.implementation.clear();
+        const gatefold_error_report report = check(one,
+                                                   {.tokens = 1,
+                                                    .x = x_row.data(),
+                                                    .gate = gated ? weight_rows.data() : nullptr,
+                                                    .up = gated ? nullptr : weight_rows.data(),
+                                                    .out = out_row.data()},
+                                                   GATEFOLD_DATA_ZERO_MEAN);
+        EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test

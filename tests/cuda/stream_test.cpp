@@ -1,0 +1,169 @@
+#include <vector>
+
+#include "cuda_support.hpp"
+#include "ops/targets.hpp"
+
+// Streams, captures and devices: what a run on a GPU promises beyond its result.
+namespace gatefold::test {
+namespace {
+
+// A run of one experiment on a stream of its own, with its own output and workspace.
+struct Lane {
+  Lane(const Experiment& experiment, const Plan& plan)
+      : out(experiment.make_out()), workspace(experiment.make_workspace(plan)) {
+    out.upload();
+    workspace.upload();
+  }
+
+  void run(const Experiment& experiment, const Plan& plan) {
+    Args args = experiment.device_args(out, workspace);
+    args.stream = stream.get();
+    plan.run(args);
+  }
+  std::vector<std::byte> result(const Experiment& experiment) {
+    stream.wait();
+    out.download();
+    out.expect_surroundings_unchanged("out");
+    const std::size_t span =
+        static_cast<std::size_t>((experiment.spec().tokens - 1) * out.shape().ld + out.shape().columns) *
+        element_size(experiment.spec().dtype);
+    return {out.host(), out.host() + span};
+  }
+
+  Tensor out;
+  Tensor workspace;
+  Stream stream;
+};
+
+class Streams : public TargetTest {
+ protected:
+  // A plan for fresh data, and the experiment's own result from the default stream; null if it isn't taken.
+  std::unique_ptr<Plan> start(const Spec& spec, Random& random) {
+    experiment_.emplace(spec, random);
+    if (!experiment_->run(GetParam().implementation)) return nullptr;
+    return std::make_unique<Plan>(experiment_->desc(GetParam().implementation));
+  }
+
+  std::optional<Experiment> experiment_;
+};
+INSTANTIATE_TEST_SUITE_P(All, Streams, testing::ValuesIn(all_targets()), target_name);
+
+// Ten runs on each of two streams, in turn: they share nothing but the plan and the inputs.
+TEST_P(Streams, TwoAtOnce) {
+  Random random = test_random();
+  const std::unique_ptr<Plan> plan = start(spec(130, 264, 320), random);
+  if (plan == nullptr) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+  Lane one(*experiment_, *plan);
+  Lane two(*experiment_, *plan);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    one.run(*experiment_, *plan);
+    two.run(*experiment_, *plan);
+  }
+  const std::vector<std::byte> first = one.result(*experiment_);
+  EXPECT_EQ(first, two.result(*experiment_));
+  EXPECT_EQ(first, experiment_->out_bytes());
+}
+
+// The strictest capture mode, in which a forbidden call from any thread fails. The graph's result is that of a direct
+// run; replayed on a poisoned output it is written anew.
+TEST_P(Streams, IsCapturedIntoAGraph) {
+  Random random = test_random();
+  const std::unique_ptr<Plan> plan = start(spec(66, 264, 320), random);
+  if (plan == nullptr) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+  Lane lane(*experiment_, *plan);
+  require(cudaStreamBeginCapture(lane.stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  lane.run(*experiment_, *plan);
+  cudaGraph_t graph = nullptr;
+  require(cudaStreamEndCapture(lane.stream.get(), &graph), "cudaStreamEndCapture");
+  cudaGraphExec_t replay = nullptr;
+  require(cudaGraphInstantiate(&replay, graph, 0), "cudaGraphInstantiate");
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    lane.out.poison();
+    lane.out.upload();
+    require(cudaGraphLaunch(replay, lane.stream.get()), "cudaGraphLaunch");
+    EXPECT_EQ(lane.result(*experiment_), experiment_->out_bytes()) << "replay " << repeat;
+  }
+  require(cudaGraphExecDestroy(replay), "cudaGraphExecDestroy");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+class Devices : public TargetTest {};
+INSTANTIATE_TEST_SUITE_P(All, Devices, testing::ValuesIn(all_targets()), target_name);
+
+int device_count() { return gatefold_device_count(GATEFOLD_DEVICE_CUDA, nullptr); }
+
+TEST_P(Devices, RunsWhereThePointersAre) {
+  if (device_count() < 2) GTEST_SKIP() << "one device";
+  Random random = test_random();
+  Experiment there(spec(9, 72, 128), random, memory_of_device(1));
+  const CurrentDevice here(0);
+  if (!there.run(GetParam().implementation)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+  int current = -1;
+  require(cudaGetDevice(&current), "cudaGetDevice");
+  EXPECT_EQ(current, 0);
+  if (GetParam().op == GATEFOLD_OP_MLP) return;  // gatefold_check takes the ops that mlp is made of
+  EXPECT_EQ(there.check(GATEFOLD_DATA_ZERO_MEAN).violations, 0);
+}
+
+class Pointers : public testing::Test {
+ protected:
+  static constexpr std::int64_t tokens = 4;
+  static constexpr std::int64_t columns = 64;
+  static constexpr std::size_t bytes = tokens * columns * sizeof(float);
+
+  static Plan plan() {
+    return Plan({.op = GATEFOLD_OP_ACT_AND_MUL,
+                 .dtype = GATEFOLD_DTYPE_FP32,
+                 .device = GATEFOLD_DEVICE_CUDA,
+                 .layout = Layout::separate(),
+                 .activation = Activation::identity(),
+                 .intermediate_size = columns});
+  }
+
+  // The message of a run that must fail with GATEFOLD_ERROR_INVALID_ARGUMENT.
+  static std::string failure(const void* gate, const void* up, void* out) {
+    try {
+      plan().run({.tokens = tokens, .gate = gate, .up = up, .out = out});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), GATEFOLD_ERROR_INVALID_ARGUMENT);
+      return error.what();
+    }
+    ADD_FAILURE() << "the run succeeded";
+    return {};
+  }
+};
+
+TEST_F(Pointers, ToPlainHostMemoryAreNamed) {
+  const Allocation gate(device_memory(), bytes);
+  const Allocation out(device_memory(), bytes);
+  const std::vector<float> up(tokens * columns, 1.0F);
+  EXPECT_EQ(failure(gate.get(), up.data(), out.get()).substr(0, 3), "up:");
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "left behind by the failed run";
+}
+
+TEST_F(Pointers, OnTwoDevicesAreNamedWithBoth) {
+  if (device_count() < 2) GTEST_SKIP() << "one device";
+  const Allocation gate(device_memory(), bytes);
+  const Allocation up(memory_of_device(1), bytes);
+  const Allocation out(device_memory(), bytes);
+  EXPECT_EQ(failure(gate.get(), up.get(), out.get()), "up: on device 1, but out is on device 0");
+}
+
+TEST_F(Pointers, ToPageLockedHostMemoryWork) {
+  void* locked = nullptr;
+  require(cudaMallocHost(&locked, 2 * bytes), "cudaMallocHost");
+  auto* host = static_cast<float*>(locked);
+  for (std::int64_t i = 0; i < tokens * columns; ++i) {
+    host[i] = static_cast<float>(i);
+    host[tokens * columns + i] = 2.0F;
+  }
+  const Allocation out(device_memory(), bytes);
+  plan().run({.tokens = tokens, .gate = host, .up = host + tokens * columns, .out = out.get()});
+  std::vector<float> result(tokens * columns);
+  device_memory().download(result.data(), out.get(), bytes);
+  for (std::int64_t i = 0; i < tokens * columns; ++i) ASSERT_EQ(result[i], static_cast<float>(2 * i));
+  require(cudaFreeHost(locked), "cudaFreeHost");
+}
+
+}  // namespace
+}  // namespace gatefold::test
