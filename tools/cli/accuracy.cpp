@@ -1,0 +1,43 @@
+#include "cli/accuracy.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace gatefold::cli {
+
+void Checker::check_stages(const std::string& name, const Way& way, const Tensors& host, Accuracy& accuracy) {
+  for (const StagePtr& stage : way.stages) {
+    auto [entry, is_new] = known_.try_emplace(stage.get());
+    if (is_new) entry->second = stage->check(host, rows_, GATEFOLD_DATA_ANY);
+    if (!entry->second) continue;
+    const gatefold_error_report& report = *entry->second;
+    accuracy.max_bound_ratio = std::max(accuracy.max_bound_ratio, report.max_bound_ratio);
+    accuracy.violations += report.violations;
+    if (report.violations == 0) continue;
+    accuracy.failure = fmt::format(
+        "check failed: {} ({}): {} elements of the {} rows checked are beyond the bound, the worst {:.3g} x at row {}, "
+        "column {}",
+        name, stage->implementation(), report.violations, rows_.count, report.max_bound_ratio,
+        rows_.first + report.worst_row * rows_.stride, report.worst_column);
+  }
+}
+
+Accuracy Checker::check_h(const std::string& name, const Way& way, const Stage& fused, const Tensors& host) {
+  Accuracy accuracy;
+  const auto truth = fused.check(host, rows_, GATEFOLD_DATA_ANY);
+  accuracy.relative_l2 = truth->relative_l2;
+  accuracy.h_bound_ratio = truth->max_bound_ratio;
+  if (way.stages.back().get() == &fused) known_[&fused] = truth;
+  check_stages(name, way, host, accuracy);
+  return accuracy;
+}
+
+Accuracy Checker::check_y(const std::string& name, const Way& way, const Tensors& host) {
+  Accuracy accuracy;
+  check_stages(name, way, host, accuracy);
+  if (const auto& report = known_[way.stages.back().get()]) accuracy.relative_l2 = report->relative_l2;
+  return accuracy;
+}
+
+}  // namespace gatefold::cli

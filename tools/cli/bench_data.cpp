@@ -1,0 +1,106 @@
+#include "cli/bench_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/random.hpp"
+
+namespace gatefold::cli {
+namespace {
+
+constexpr std::int64_t most_sets = 64;
+
+// Sets of this size that are together twice as large as the cache.
+std::int64_t sets_to_pass_cache(const Backend& backend, std::size_t bytes) {
+  const auto wanted = 2 * backend.cache_bytes() / std::max<std::size_t>(bytes, 1) + 1;
+  return std::min(static_cast<std::int64_t>(wanted), most_sets);
+}
+
+void fill_normal(Backend& backend, std::byte* data, gatefold_dtype dtype, std::int64_t count, double deviation,
+                 std::uint64_t seed) {
+  const Distribution distribution = Distribution::normal(deviation);
+  if (backend.uses_host_memory()) return fill_random(data, dtype, count, distribution, seed);
+  constexpr std::int64_t piece = std::int64_t{1} << 25;
+  std::vector<std::byte> staging(static_cast<std::size_t>(std::min(piece, count) * size_of(dtype)));
+  for (std::int64_t begin = 0; begin < count; begin += piece) {
+    const std::int64_t n = std::min(piece, count - begin);
+    fill_random(staging.data(), dtype, n, distribution, random_bits(seed, static_cast<std::uint64_t>(begin)));
+    backend.upload(data + begin * size_of(dtype),
+                   std::span(staging).first(static_cast<std::size_t>(n * size_of(dtype))));
+  }
+}
+
+bool any_stage_writes_intermediates(const std::vector<Way>& ways) {
+  return std::any_of(ways.begin(), ways.end(), [](const Way& way) { return way.bytes_intermediate != 0; });
+}
+
+bool is_here(const std::vector<Way>& ways, const char* provider) {
+  return std::any_of(ways.begin(), ways.end(), [&](const Way& way) { return way.provider == provider; });
+}
+
+}  // namespace
+
+DeviceBuffer random_normal(Backend& backend, gatefold_dtype dtype, std::int64_t count, double deviation,
+                           std::uint64_t seed) {
+  DeviceBuffer buffer(backend, static_cast<std::size_t>(count * size_of(dtype)));
+  fill_normal(backend, buffer.writable(), dtype, count, deviation, seed);
+  return buffer;
+}
+
+RotatingWeights::RotatingWeights(Backend& backend, const Block& block, bool with_down, std::uint64_t seed) {
+  const std::int64_t half = block.intermediate_size * block.hidden_size;
+  const double D = static_cast<double>(std::max<std::int64_t>(block.hidden_size, 1));
+  const double F = static_cast<double>(std::max<std::int64_t>(block.intermediate_size, 1));
+  const std::int64_t count = sets_to_pass_cache(backend, (with_down ? 3 : 2) * block.weight_bytes());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t base = random_bits(seed, static_cast<std::uint64_t>(i));
+    Set set;
+    set.gate = random_normal(backend, block.dtype, block.layout.packed() ? 2 * half : half, 1.0 / std::sqrt(D), base);
+    if (!block.layout.packed()) set.up = random_normal(backend, block.dtype, half, 1.0 / std::sqrt(D), base + 1);
+    if (with_down) set.down = random_normal(backend, block.dtype, half, 1.0 / std::sqrt(F), base + 2);
+    sets_.push_back(std::move(set));
+  }
+}
+
+Tensors RotatingWeights::of_call(std::int64_t call) const {
+  const Set& set = sets_[static_cast<std::size_t>(call) % sets_.size()];
+  Tensors tensors;
+  tensors.w_gate = set.gate.data();
+  tensors.w_up = set.up.data();
+  tensors.w_down = set.down.data();
+  return tensors;
+}
+
+BenchData::BenchData(Backend& backend, gatefold_op op, const Block& block, const std::vector<Way>& ways,
+                     const RotatingWeights* weights, std::uint64_t seed)
+    : weights_(weights) {
+  const bool elementwise = op == GATEFOLD_OP_ACT_AND_MUL;
+  const bool gate_is_given = elementwise || op == GATEFOLD_OP_GEMM_GATED;
+  BlockMemory::Use use;
+  use.gate_and_up = gate_is_given || op == GATEFOLD_OP_GEMM || any_stage_writes_intermediates(ways);
+  use.activated = is_here(ways, "eager") || is_here(ways, "copy");
+  use.y = op == GATEFOLD_OP_MLP;
+  std::size_t workspace = 0;
+  for (const Way& way : ways) workspace = std::max(workspace, way.workspace_size());
+
+  const std::int64_t h_elements = block.tokens * block.intermediate_size;
+  const std::int64_t sets = elementwise ? sets_to_pass_cache(backend, 3 * block.h_bytes()) : 1;
+  if (!elementwise)
+    x_ = random_normal(backend, block.dtype, block.tokens * block.hidden_size, 1.0, random_bits(seed, 0));
+  for (std::int64_t i = 0; i < sets; ++i) {
+    const BlockMemory& memory = memory_.emplace_back(backend, block, use, workspace);
+    const Tensors t = memory.tensors({});
+    const std::uint64_t base = random_bits(seed, static_cast<std::uint64_t>(i) + 1);
+    if (gate_is_given) fill_normal(backend, t.gate, block.dtype, 2 * h_elements, 1.0, base);
+    // The down projection of gemm-only reads an h that nobody computed for it.
+    fill_normal(backend, t.h, block.dtype, h_elements, 1.0, base + 1);
+  }
+}
+
+Tensors BenchData::of_call(std::int64_t call) const {
+  Tensors inputs = weights_ == nullptr ? Tensors{} : weights_->of_call(call);
+  inputs.x = x_.data();
+  return memory_[static_cast<std::size_t>(call) % memory_.size()].tensors(inputs);
+}
+
+}  // namespace gatefold::cli

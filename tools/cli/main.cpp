@@ -1,0 +1,59 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/report.hpp"
+
+namespace gatefold::cli {
+namespace {
+
+constexpr int good = 0;
+constexpr int bad_input = 2;  // a command returns 1 itself, where a check failed
+
+int fail(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');  // one line, whoever wrote it
+  while (!message.empty() && message.back() == ' ') message.pop_back();
+  fmt::print(stderr, "gatefold: {}\n", message);
+  return bad_input;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"The gated MLP of transformers, fused.", "gatefold"};
+  app.set_version_flag("--version", std::string("gatefold ") + gatefold_version());
+  app.require_subcommand(1);
+  app.footer("Exit code: 0 good, 1 a check failed, 2 bad usage or input.");
+  const std::vector<Command> commands{add_info(app),    add_run(app),    add_verify(app),    add_bench(app),
+                                      add_explain(app), add_memory(app), add_checkpoint(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);  // prints the help or the version
+      return good;
+    }
+    return fail(error.what());
+  }
+  const auto chosen = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
+  return chosen->run();
+}
+
+}  // namespace
+}  // namespace gatefold::cli
+
+int main(int argc, char** argv) {
+  gatefold::cli::remember_command_line(argc, argv);
+  try {
+    return gatefold::cli::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return gatefold::cli::fail("out of memory: the sizes asked for do not fit on this machine");
+  } catch (const std::exception& error) {
+    return gatefold::cli::fail(error.what());
+  }
+}

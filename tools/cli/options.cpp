@@ -1,0 +1,183 @@
+#include "cli/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <utility>
+
+#include "checkpoint/config.hpp"
+#include "checkpoint/input_error.hpp"
+#include "cli/backend.hpp"
+
+namespace gatefold::cli {
+namespace {
+
+using checkpoint::throw_input_error;
+
+template <class Value>
+using Names = std::initializer_list<std::pair<const char*, Value>>;
+
+constexpr Names<gatefold_op> op_names{{"act_and_mul", GATEFOLD_OP_ACT_AND_MUL},
+                                      {"gemm", GATEFOLD_OP_GEMM},
+                                      {"gemm_gated", GATEFOLD_OP_GEMM_GATED},
+                                      {"gate_up", GATEFOLD_OP_GATE_UP},
+                                      {"mlp", GATEFOLD_OP_MLP}};
+constexpr Names<gatefold_dtype> dtype_names{
+    {"fp32", GATEFOLD_DTYPE_FP32}, {"fp16", GATEFOLD_DTYPE_FP16}, {"bf16", GATEFOLD_DTYPE_BF16}};
+constexpr Names<gatefold_layout> layout_names{{"separate", GATEFOLD_LAYOUT_SEPARATE},
+                                              {"gate_up", GATEFOLD_LAYOUT_GATE_UP},
+                                              {"up_gate", GATEFOLD_LAYOUT_UP_GATE},
+                                              {"interleaved_gate_up", GATEFOLD_LAYOUT_INTERLEAVED_GATE_UP},
+                                              {"interleaved_up_gate", GATEFOLD_LAYOUT_INTERLEAVED_UP_GATE}};
+constexpr Names<gatefold_device> device_names{{"cpu", GATEFOLD_DEVICE_CPU}, {"cuda", GATEFOLD_DEVICE_CUDA}};
+
+template <class Value>
+const char* name_in(const Names<Value>& names, Value value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) return name;
+  }
+  return "?";
+}
+
+template <class Value>
+Value parse(const char* what, const Names<Value>& names, const std::string& text) {
+  std::string known;
+  for (const auto& [name, named] : names) {
+    if (text == name) return named;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  throw_input_error(what, ": \"", text, "\" is not one of ", known);
+}
+
+std::int64_t parse_block(const std::string& text) {
+  std::size_t end = 0;
+  std::int64_t block = 0;
+  try {
+    block = std::stoll(text, &end);
+  } catch (const std::exception&) {
+    end = std::string::npos;
+  }
+  if (end != text.size() || block < 1) {
+    throw_input_error("layout: block \"", text, "\" is not a positive number; write interleaved_gate_up:8");
+  }
+  return block;
+}
+
+bool has_implementation(gatefold_op op, gatefold_device device, const std::string& name) {
+  for (int i = 0;; ++i) {
+    const char* known = gatefold_implementation_name(op, device, i);
+    if (known == nullptr) return false;
+    if (name == known) return true;
+  }
+}
+
+}  // namespace
+
+const char* name_of(gatefold_op op) { return name_in(op_names, op); }
+const char* name_of(gatefold_dtype dtype) { return name_in(dtype_names, dtype); }
+const char* name_of(gatefold_device device) { return name_in(device_names, device); }
+
+std::string name_of(const Layout& layout) {
+  const std::string name = name_in(layout_names, layout.kind());
+  return layout.block() == 0 ? name : name + ":" + std::to_string(layout.block());
+}
+
+std::string name_of(const Activation& activation) { return checkpoint::activation_name(activation.kind); }
+
+gatefold_op parse_op(const std::string& text) {
+  std::string name = text;
+  for (char& c : name) c = c == '-' ? '_' : c;  // "act-and-mul" is the same
+  return parse("op", op_names, name);
+}
+
+gatefold_dtype parse_dtype(const std::string& text) { return parse("dtype", dtype_names, text); }
+
+Layout parse_layout(const std::string& text) {
+  const auto colon = text.find(':');
+  const gatefold_layout kind = parse("layout", layout_names, text.substr(0, colon));
+  const bool interleaved = kind >= GATEFOLD_LAYOUT_INTERLEAVED_GATE_UP;
+  if (!interleaved && colon != std::string::npos) {
+    throw_input_error("layout: \"", text, "\" has a block, but only interleaved layouts have one");
+  }
+  if (!interleaved) return Layout::of(kind, 0);
+  return Layout::of(kind, colon == std::string::npos ? 1 : parse_block(text.substr(colon + 1)));
+}
+
+Activation parse_activation(const std::string& text) {
+  if (const auto activation = checkpoint::find_activation(text)) return *activation;
+  std::string known;
+  for (int kind = GATEFOLD_ACTIVATION_SILU; kind <= GATEFOLD_ACTIVATION_SWIGLU_CLAMPED; ++kind) {
+    known +=
+        (known.empty() ? "" : ", ") + std::string(checkpoint::activation_name(static_cast<gatefold_activation>(kind)));
+  }
+  throw_input_error("activation: \"", text, "\" is not one of ", known);
+}
+
+gatefold_device parse_device(const std::string& text) {
+  if (text == "auto") return default_device();
+  const gatefold_device device = parse("device", device_names, text);
+  const char* why = nullptr;
+  if (gatefold_device_count(device, &why) == 0) throw_input_error("device: ", text, " is not there: ", why);
+  return device;
+}
+
+void require_at_least(const std::string& what, std::int64_t value, std::int64_t minimum) {
+  if (value < minimum) throw_input_error(what, ": ", value, " is less than ", minimum);
+}
+
+void require_folder_of(const std::string& what, const std::string& file) {
+  if (file.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  if (!std::filesystem::is_directory(folder)) {
+    throw_input_error(what, ": ", file, ": there is no folder ", folder.string());
+  }
+}
+
+void ShapeOptions::add_to(CLI::App& app) {
+  app.add_option("--model", model, "Take the sizes and the activation of this model");
+  app.add_option("--tp", tp, "Tensor parallelism: divides the model's intermediate size")->capture_default_str();
+  app.add_option("--hidden-size", hidden_size, "D, in place of a model");
+  app.add_option("--intermediate-size", intermediate_size, "F, in place of a model");
+}
+
+Shape shape_of(const checkpoint::Preset& preset, std::int64_t tp) {
+  require_at_least("--tp", tp, 1);
+  if (preset.intermediate_size % tp != 0) {
+    throw_input_error("--tp: intermediate_size ", preset.intermediate_size, " of ", preset.name,
+                      " is not a multiple of ", tp);
+  }
+  return {preset.name, preset.hidden_size, preset.intermediate_size / tp, preset.activation};
+}
+
+Shape resolve(const ShapeOptions& options) {
+  const bool by_hand = options.hidden_size || options.intermediate_size;
+  if (!options.model.empty()) {
+    if (by_hand) throw_input_error("--model ", options.model, " was given together with --hidden-size or so: give one");
+    return shape_of(checkpoint::find_preset(options.model), options.tp);
+  }
+  if (!options.intermediate_size) {
+    throw_input_error("sizes: give --model NAME, or --hidden-size D and --intermediate-size F");
+  }
+  if (options.tp != 1) throw_input_error("--tp: ", options.tp, " divides a model's sizes, but no --model was given");
+  return {"", options.hidden_size.value_or(0), *options.intermediate_size, Activation::silu()};
+}
+
+std::string implementation_for(gatefold_op op, gatefold_device device, const std::string& forced) {
+  return has_implementation(op, device, forced) ? forced : std::string();
+}
+
+void require_known_implementation(gatefold_device device, const std::string& forced) {
+  if (forced.empty()) return;
+  std::string known;
+  for (const auto& [op_name, op] : op_names) {
+    if (has_implementation(op, device, forced)) return;
+    for (int i = 0; const char* name = gatefold_implementation_name(op, device, i); ++i) {
+      const std::string candidate = name;
+      if ((", " + known + ",").find(", " + candidate + ",") == std::string::npos) {
+        known += (known.empty() ? "" : ", ") + candidate;
+      }
+    }
+  }
+  throw_input_error("--impl: \"", forced, "\" is not one of the implementations on ", name_of(device), ": ", known);
+}
+
+}  // namespace gatefold::cli

@@ -1,0 +1,205 @@
+#include "cli/stage.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace gatefold::cli {
+namespace {
+
+const std::byte* advance(const void* data, std::int64_t elements, gatefold_dtype dtype) {
+  return data == nullptr ? nullptr : static_cast<const std::byte*>(data) + elements * size_of(dtype);
+}
+
+// An op whose rows of `x`, `out` and, where they are activations, `gate` and `up` are tokens.
+class OpStage final : public Stage {
+ public:
+  using Bind = std::function<Args(const Tensors&)>;
+
+  OpStage(Desc desc, std::int64_t tokens, Bind bind)
+      : desc_(std::move(desc)), tokens_(tokens), bind_(std::move(bind)), plan_(desc_) {}
+
+  std::string implementation() const override { return plan_.implementation(tokens_); }
+  std::size_t workspace_size() const override { return plan_.workspace_size(tokens_); }
+
+  void enqueue(const Tensors& tensors, Backend& backend) const override {
+    Args args = bind_(tensors);
+    args.tokens = tokens_;
+    args.workspace = tensors.workspace;
+    args.stream = backend.stream();
+    plan_.run(args);
+  }
+
+  std::optional<gatefold_error_report> check(const Tensors& host, const RowSample& rows,
+                                             gatefold_data data) const override {
+    Desc desc = desc_;
+    Args args = bind_(host);
+    args.tokens = rows.count;
+    const auto sample = [&](const void*& tensor, std::int64_t& ld) {
+      tensor = advance(tensor, rows.first * ld, desc.dtype);
+      ld *= rows.stride;
+    };
+    sample(args.x, desc.ld.x);
+    if (desc.op == GATEFOLD_OP_ACT_AND_MUL || desc.op == GATEFOLD_OP_GEMM_GATED) sample(args.gate, desc.ld.gate);
+    if (desc.op == GATEFOLD_OP_ACT_AND_MUL) sample(args.up, desc.ld.up);
+    const void* out = args.out;
+    sample(out, desc.ld.out);
+    args.out = const_cast<void*>(out);
+    return gatefold::check(desc, args, data);
+  }
+
+ private:
+  Desc desc_;
+  std::int64_t tokens_;
+  Bind bind_;
+  Plan plan_;
+};
+
+class PassStage final : public Stage {
+ public:
+  using Function = std::function<void(const Tensors&, Backend&)>;
+
+  PassStage(std::string name, Function function) : name_(std::move(name)), function_(std::move(function)) {}
+
+  std::string implementation() const override { return name_; }
+  void enqueue(const Tensors& tensors, Backend& backend) const override { function_(tensors, backend); }
+
+ private:
+  std::string name_;
+  Function function_;
+};
+
+Desc describe(const Block& block, gatefold_op op) {
+  Desc desc{.op = op, .dtype = block.dtype, .device = block.device};
+  if (op != GATEFOLD_OP_GEMM) desc.activation = block.activation;
+  if (op != GATEFOLD_OP_GEMM && op != GATEFOLD_OP_GEMM_GATED) desc.layout = block.layout;
+  desc.hidden_size = op == GATEFOLD_OP_ACT_AND_MUL ? 0 : block.hidden_size;
+  desc.intermediate_size = block.intermediate_size;
+  desc.implementation = implementation_for(op, block.device, block.implementation);
+  return desc;
+}
+
+StagePtr make_op(Desc desc, const Block& block, OpStage::Bind bind) {
+  return std::make_shared<OpStage>(std::move(desc), block.tokens, std::move(bind));
+}
+
+// out [T, columns] = x . w^T
+Desc describe_product(const Block& block, std::int64_t columns, std::int64_t ld_w) {
+  Desc desc = describe(block, GATEFOLD_OP_GEMM);
+  desc.intermediate_size = columns;
+  desc.ld = {.x = block.hidden_size, .up = ld_w, .out = columns};
+  return desc;
+}
+
+const std::byte* half_of(const Block& block, const Tensors& t, bool up_half) {
+  if (!block.layout.packed()) return up_half ? t.w_up : t.w_gate;
+  return advance(t.w_gate, half_rows(block, up_half).offset, block.dtype);
+}
+
+ElementwisePass pass_over(const Block& block, const Tensors& t) {
+  return {.dtype = block.dtype,
+          .layout = block.layout,
+          .activation = block.activation,
+          .tokens = block.tokens,
+          .intermediate_size = block.intermediate_size,
+          .gate = t.gate,
+          .up = t.up,
+          .activated = t.activated,
+          .h = t.h};
+}
+
+}  // namespace
+
+RowSample sample_rows(std::int64_t rows, std::int64_t limit) {
+  if (rows <= limit) return {0, 1, rows};
+  const std::int64_t stride = (rows + limit - 1) / limit;
+  const std::int64_t first = (rows - 1) % stride;
+  return {first, stride, (rows - first + stride - 1) / stride};
+}
+
+StagePtr gate_product(const Block& block) {
+  const std::int64_t columns = block.layout.packed() ? 2 * block.intermediate_size : block.intermediate_size;
+  return make_op(describe_product(block, columns, block.hidden_size), block,
+                 [](const Tensors& t) { return Args{.x = t.x, .up = t.w_gate, .out = t.gate}; });
+}
+
+StagePtr up_product(const Block& block) {
+  return make_op(describe_product(block, block.intermediate_size, block.hidden_size), block,
+                 [](const Tensors& t) { return Args{.x = t.x, .up = t.w_up, .out = t.up}; });
+}
+
+StagePtr half_product(const Block& block, bool up_half) {
+  return make_op(describe_product(block, block.intermediate_size, half_rows(block, up_half).ld), block,
+                 [block, up_half](const Tensors& t) {
+                   return Args{.x = t.x, .up = half_of(block, t, up_half), .out = up_half ? t.up : t.gate};
+                 });
+}
+
+StagePtr act_and_mul(const Block& block) {
+  const std::int64_t F = block.intermediate_size;
+  const bool packed = block.layout.packed();
+  Desc desc = describe(block, GATEFOLD_OP_ACT_AND_MUL);
+  desc.ld = {.gate = packed ? 2 * F : F, .up = packed ? 0 : F, .out = F};
+  return make_op(desc, block, [packed](const Tensors& t) {
+    return Args{.gate = t.gate, .up = packed ? nullptr : t.up, .out = t.h};
+  });
+}
+
+StagePtr gemm_gated(const Block& block) {
+  const std::int64_t F = block.intermediate_size;
+  Desc desc = describe(block, GATEFOLD_OP_GEMM_GATED);
+  desc.ld = {.x = block.hidden_size, .gate = F, .up = half_rows(block, true).ld, .out = F};
+  return make_op(desc, block, [block](const Tensors& t) {
+    return Args{.x = t.x, .gate = t.gate, .up = half_of(block, t, true), .out = t.h};
+  });
+}
+
+StagePtr gate_up(const Block& block) {
+  const bool packed = block.layout.packed();
+  Desc desc = describe(block, GATEFOLD_OP_GATE_UP);
+  desc.ld = {.x = block.hidden_size,
+             .gate = block.hidden_size,
+             .up = packed ? 0 : block.hidden_size,
+             .out = block.intermediate_size};
+  return make_op(desc, block, [packed](const Tensors& t) {
+    return Args{.x = t.x, .gate = t.w_gate, .up = packed ? nullptr : t.w_up, .out = t.h};
+  });
+}
+
+StagePtr down_product(const Block& block) {
+  Desc desc = describe(block, GATEFOLD_OP_GEMM);
+  std::swap(desc.hidden_size, desc.intermediate_size);  // F is summed over
+  desc.ld = {.x = block.intermediate_size, .up = block.intermediate_size, .out = block.hidden_size};
+  return make_op(desc, block, [](const Tensors& t) { return Args{.x = t.h, .up = t.w_down, .out = t.y}; });
+}
+
+StagePtr mlp(const Block& block) {
+  const bool packed = block.layout.packed();
+  Desc desc = describe(block, GATEFOLD_OP_MLP);
+  desc.ld = {.x = block.hidden_size,
+             .gate = block.hidden_size,
+             .up = packed ? 0 : block.hidden_size,
+             .down = block.intermediate_size,
+             .out = block.hidden_size};
+  return make_op(desc, block, [packed](const Tensors& t) {
+    return Args{.x = t.x, .gate = t.w_gate, .up = packed ? nullptr : t.w_up, .down = t.w_down, .out = t.y};
+  });
+}
+
+StagePtr activation_pass(const Block& block) {
+  return std::make_shared<PassStage>(
+      "activation pass", [block](const Tensors& t, Backend& backend) { backend.activation_pass(pass_over(block, t)); });
+}
+
+StagePtr multiply_pass(const Block& block) {
+  return std::make_shared<PassStage>(
+      "multiply pass", [block](const Tensors& t, Backend& backend) { backend.multiply_pass(pass_over(block, t)); });
+}
+
+StagePtr copy_pass(const Block& block) {
+  return std::make_shared<PassStage>("copy", [block](const Tensors& t, Backend& backend) {
+    backend.copy(t.activated, t.gate, block.h_bytes() * 3 / 2);
+  });
+}
+
+}  // namespace gatefold::cli

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/backend.hpp"
+#include "cli/block.hpp"
+
+// What a way of computing the block is made of: one library op, or one plain pass.
+namespace gatefold::cli {
+
+// Rows of the outputs that are held against the truth: first, first + stride, ...
+struct RowSample {
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+  std::int64_t count = 0;
+};
+
+// At most `limit` of `rows` rows, evenly spaced, the last one among them.
+RowSample sample_rows(std::int64_t rows, std::int64_t limit);
+
+class Stage {
+ public:
+  Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  virtual ~Stage() = default;
+
+  virtual std::string implementation() const = 0;
+  virtual std::size_t workspace_size() const { return 0; }
+  virtual void enqueue(const Tensors& tensors, Backend& backend) const = 0;
+
+  // Holds the stage's output against its inputs as they are stored, both on the host. Empty for what is not the
+  // library's.
+  virtual std::optional<gatefold_error_report> check(const Tensors& /*host*/, const RowSample& /*rows*/,
+                                                     gatefold_data /*data*/) const {
+    return {};
+  }
+};
+using StagePtr = std::shared_ptr<const Stage>;
+
+// Library ops. Each throws gatefold::Error where no plan can be made.
+StagePtr gate_product(const Block& block);                // gate = x . w_gate^T; both halves at once of a packed layout
+StagePtr up_product(const Block& block);                  // up = x . w_up^T, of the separate layout
+StagePtr half_product(const Block& block, bool up_half);  // gate or up, [T, F], of any layout with strided halves
+StagePtr act_and_mul(const Block& block);
+StagePtr gemm_gated(const Block& block);
+StagePtr gate_up(const Block& block);
+StagePtr down_product(const Block& block);
+StagePtr mlp(const Block& block);
+
+// Plain passes.
+StagePtr activation_pass(const Block& block);
+StagePtr multiply_pass(const Block& block);
+StagePtr copy_pass(const Block& block);  // moves the bytes that act_and_mul moves: 3 T F elements, read and written
+
+}  // namespace gatefold::cli
