@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t narrowest = 16;
 constexpr std::int64_t widest = 128;
-constexpr std::int64_t panel_bytes = 512 << 10;    // of one panel in fp32: half of a usual second-level cache
+constexpr std::int64_t panel_bytes = 256 << 10;    // of one panel in fp32, to stay in the second-level cache
 constexpr std::int64_t row_block_bytes = 4 << 20;  // of one row block of x in fp32
 constexpr std::int64_t most_rows = 256;            // reading a panel again costs little beside so many rows
 constexpr std::int64_t fewest_rows = 16;
