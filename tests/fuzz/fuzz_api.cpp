@@ -114,7 +114,8 @@ class Buffer {
  public:
   Buffer(std::int64_t rows, std::int64_t row_length, std::int64_t ld, std::int64_t element) {
     if (rows <= 0 || row_length <= 0) return;
-    const auto bytes = ((static_cast<__int128>(rows) - 1) * (ld == 0 ? row_length : ld) + row_length) * element;
+    const auto between = static_cast<long double>(rows - 1) * static_cast<long double>(ld == 0 ? row_length : ld);
+    const auto bytes = (between + static_cast<long double>(row_length)) * static_cast<long double>(element);
     fits_ = bytes <= most_bytes;
     if (fits_) bytes_.assign(static_cast<std::size_t>(bytes), filler);
   }

@@ -1,0 +1,68 @@
+#include <cstdlib>
+
+#include "api/valid_call.hpp"
+#include "gatefold/gatefold.hpp"
+
+namespace gatefold::test {
+namespace {
+
+class Environment : public testing::Test {
+ protected:
+  ~Environment() override { unsetenv("GATEFOLD_IMPL"); }
+
+  static std::string chosen(const gatefold_desc& desc) {
+    gatefold_plan* plan = nullptr;
+    EXPECT_EQ(gatefold_plan_create(&desc, &plan), GATEFOLD_SUCCESS) << gatefold_last_error();
+    std::string name = gatefold_plan_implementation(plan, 1);
+    gatefold_plan_destroy(plan);
+    return name;
+  }
+};
+
+TEST_F(Environment, ForcesTheFirstNameThatTheOpHas) {
+  const gatefold_desc desc = ValidCall(GATEFOLD_OP_GATE_UP).desc;
+  const std::string unforced = chosen(desc);
+  setenv("GATEFOLD_IMPL", "reference", 1);
+  EXPECT_EQ(chosen(desc), "reference");
+  setenv("GATEFOLD_IMPL", "composed,reference", 1);  // composed is an mlp's
+  EXPECT_EQ(chosen(desc), "reference");
+  EXPECT_EQ(chosen(ValidCall(GATEFOLD_OP_MLP).desc), "composed");
+  setenv("GATEFOLD_IMPL", "no-such-name", 1);
+  EXPECT_EQ(chosen(desc), unforced);
+  setenv("GATEFOLD_IMPL", "", 1);
+  EXPECT_EQ(chosen(desc), unforced);
+}
+
+TEST_F(Environment, IsOutweighedByTheDescription) {
+  setenv("GATEFOLD_IMPL", "reference", 1);
+  gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
+  EXPECT_EQ(chosen(desc), "reference");
+  desc.implementation = "composed";
+  EXPECT_EQ(chosen(desc), "composed");
+}
+
+TEST_F(Environment, ReachesTheProductsInsideAnMlp) {
+  setenv("GATEFOLD_IMPL", "composed,reference", 1);
+  const gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
+  gatefold_plan* plan = nullptr;
+  ASSERT_EQ(gatefold_plan_create(&desc, &plan), GATEFOLD_SUCCESS);
+  gatefold_candidate candidate{};
+  ASSERT_EQ(gatefold_plan_candidate(plan, 1, 0, &candidate), 1);
+  EXPECT_NE(std::string(candidate.reason).find("gate_up by reference, gemm by reference"), std::string::npos)
+      << candidate.reason;
+  gatefold_plan_destroy(plan);
+}
+
+TEST_F(Environment, IsReadWhenThePlanIsMade) {
+  const Plan plan({.op = GATEFOLD_OP_GEMM,
+                   .dtype = GATEFOLD_DTYPE_FP32,
+                   .device = GATEFOLD_DEVICE_CPU,
+                   .hidden_size = 8,
+                   .intermediate_size = 8});
+  const std::string unforced = plan.implementation(1);
+  setenv("GATEFOLD_IMPL", "reference", 1);
+  EXPECT_EQ(plan.implementation(1), unforced);
+}
+
+}  // namespace
+}  // namespace gatefold::test
