@@ -19,12 +19,13 @@ function(gatefold_cuda_family name)
   target_include_directories(${name} SYSTEM PRIVATE ${GATEFOLD_CUTLASS_INCLUDE})
   target_link_libraries(${name} PRIVATE gatefold_cuda_settings)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-v>)
+  set(launcher ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
   set_target_properties(${name} PROPERTIES
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden
     CUDA_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
-    CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_report.sh;${CMAKE_CUDA_COMPILER_LAUNCHER}")
+    CUDA_COMPILER_LAUNCHER "${launcher}")
   if(arg_ARCHITECTURES)
     set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${arg_ARCHITECTURES}")
   endif()

@@ -7,6 +7,9 @@ namespace gatefold::cuda {
 
 const Implementation* vector_act_and_mul();
 
+// gemm and gate_up.
+const Implementation* sm90_products();
+
 // The last of each list: plain kernels that take everything.
 const Implementation* simt_act_and_mul();
 const Implementation* simt_gemm();

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+namespace gatefold::cuda::sm90 {
+
+// One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of a gated product one
+// half of those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
+struct Config {
+  int tile_m;      // tokens: a multiple of 64 x warpgroups_per_tile()
+  int tile_n;      // weight rows: the N of the wgmma
+  int stages;      // slots of the ring between the copy engine and the tensor cores
+  int warpgroups;  // that multiply; one more warpgroup holds the producer
+  int cluster_m;   // thread blocks that share one weight tile, each loading a part for all
+  int cluster_n;   // thread blocks that share one token tile
+  bool gated;
+  bool pingpong;  // each warpgroup computes a tile of its own, in turns, so that one multiplies while the other stores
+
+  constexpr int warpgroups_per_tile() const { return pingpong ? 1 : warpgroups; }
+  constexpr int threads() const { return 128 * (warpgroups + 1); }
+  constexpr int cluster() const { return cluster_m * cluster_n; }
+  constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
+
+  static constexpr int tile_k = 64;  // 128 bytes of a 16-bit type: the swizzle's row
+  constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * 2; }
+
+  // The output passes through shared memory this many columns at a time, which bounds the staging buffer of a plain
+  // product to that of a gated one.
+  constexpr int store_columns() const { return tile_n / 2; }
+  constexpr int store_bytes() const { return (pingpong ? warpgroups : 1) * tile_m * store_columns() * 2; }
+
+  // The ring, the staging buffer and the barriers.
+  constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + 1024; }
+
+  // setmaxnreg: registers per thread, multiples of 8, together within the 64 Ki registers of an SM. The producer issues
+  // copies and waits; the rest goes to the accumulators (tile_m * tile_n / (128 * warpgroups) each) and the epilogue.
+  constexpr int producer_registers() const { return warpgroups == 3 ? 32 : 40; }
+  constexpr int consumer_registers() const { return warpgroups == 3 ? 160 : 232; }
+};
+
+// What changes from call to call, in units that the kernel needs.
+struct Geometry {
+  std::int32_t k_steps;  // ceil(D / tile_k)
+  std::int32_t m_tiles;  // ceil(tokens / tile_m), then up to a multiple of cluster_m
+  std::int32_t n_tiles;  // likewise of the output's columns
+  std::int32_t group_m;  // raster: this many clusters of token tiles are walked together
+  std::int32_t block;    // rows of a half before the other half begins (the layout's block); F where they are apart
+};
+
+}  // namespace gatefold::cuda::sm90

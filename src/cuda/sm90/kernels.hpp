@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <span>
+
+#include "core/problem.hpp"
+#include "core/status.hpp"
+#include "cuda/common/device.hpp"
+#include "cuda/sm90/config.hpp"
+
+namespace gatefold::cuda::sm90 {
+
+// A compiled kernel: what it was built for, how fast it multiplies when it has enough to do, and how to enqueue one run
+// of it on the current device.
+struct Kernel {
+  Config config;
+  double teraflops;  // of a whole H200, sustained, large T: Llama 3.1 8B at 8192 tokens (results/h200)
+  Status (*launch)(const Problem& problem, const Operands& operands, const DeviceProperties& device,
+                   cudaStream_t stream);
+};
+
+// The kernels of gate_up (gated) or gemm for a 16-bit type.
+std::span<const Kernel> kernels(DType dtype, bool gated);
+
+}  // namespace gatefold::cuda::sm90

@@ -1,0 +1,93 @@
+#pragma once
+
+#include "cuda/sm90/config.hpp"
+#include "cuda/sm90/ptx.cuh"
+
+namespace gatefold::cuda::sm90 {
+
+// Named barriers of a thread block. 0 is __syncthreads'. Each warpgroup has two: one for its own threads around its
+// stores, and one on which it waits for its turn at the ring.
+enum NamedBarrier : int { block_barrier = 0, first_store_barrier = 1, first_turn_barrier = 4 };
+
+// Warpgroups in turns (config.pingpong): one may wait for its k-steps only when the one before has seen all of its own.
+// The parity of an mbarrier tells a phase from the next, not from the one after that.
+template <Config config>
+struct Turns {
+  static __device__ void begin(int warpgroup) {
+    if constexpr (config.pingpong) named_barrier_sync(first_turn_barrier + warpgroup, 256);
+  }
+  static __device__ void pass_on(int warpgroup) {
+    if constexpr (config.pingpong) named_barrier_arrive(first_turn_barrier + (warpgroup ^ 1), 256);
+  }
+};
+
+// Where in the ring a producer or consumer stands. The phase flips at each turn.
+template <int stages>
+struct RingPosition {
+  int slot = 0;
+  std::uint32_t phase = 0;
+
+  __device__ void advance() {
+    if (++slot == stages) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+  __device__ void advance(int steps) {
+    slot += steps;
+    phase ^= static_cast<std::uint32_t>(slot / stages) & 1U;
+    slot %= stages;
+  }
+};
+
+// The blocks of a cluster, numbered with the token side fastest, and who shares what with this one.
+template <Config config>
+struct ClusterPlace {
+  std::uint32_t rank = config.cluster() > 1 ? cluster_rank() : 0;
+  std::uint32_t m = rank % config.cluster_m;
+  std::uint32_t n = rank / config.cluster_m;
+
+  // Blocks of the same weight tile: n alike.
+  __device__ std::uint16_t weight_sharers() const {
+    return static_cast<std::uint16_t>(((1U << config.cluster_m) - 1) << (n * config.cluster_m));
+  }
+  // Blocks of the same token tile: m alike.
+  __device__ std::uint16_t token_sharers() const {
+    std::uint16_t mask = 0;
+    for (int i = 0; i < config.cluster_n; ++i) mask |= static_cast<std::uint16_t>(1U << (i * config.cluster_m + m));
+    return mask;
+  }
+  __device__ bool shares_with(std::uint32_t other) const {
+    return other < config.cluster() && (other % config.cluster_m == m || other / config.cluster_m == n);
+  }
+};
+
+// The barriers of the ring: full[s] counts the bytes that arrive in slot s, empty[s] the consumer warps that are done
+// with it, those of every block that this one sends to among them.
+template <Config config>
+struct Ring {
+  std::uint64_t full[config.stages];
+  std::uint64_t empty[config.stages];
+
+  static constexpr int consumer_warps = 4 * config.warpgroups_per_tile();
+  static constexpr int sharing_blocks = config.cluster_m + config.cluster_n - 1;
+
+  __device__ void init() {
+    for (int s = 0; s < config.stages; ++s) {
+      barrier_init(&full[s], 1);
+      barrier_init(&empty[s], consumer_warps * sharing_blocks);
+    }
+    fence_barrier_init();
+  }
+
+  // By each consumer warp, all lanes together: lane l tells block l.
+  __device__ void release(int slot, const ClusterPlace<config>& place, std::uint32_t lane) {
+    if constexpr (config.cluster() == 1) {
+      if (lane == 0) barrier_arrive(&empty[slot]);
+    } else {
+      if (place.shares_with(lane)) barrier_arrive_remote(&empty[slot], lane);
+    }
+  }
+};
+
+}  // namespace gatefold::cuda::sm90

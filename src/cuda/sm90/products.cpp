@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <limits>
+
+#include "cuda/common/executor.hpp"
+#include "cuda/implementations.hpp"
+#include "cuda/sm90/cost_model.hpp"
+#include "cuda/sm90/families.hpp"
+
+namespace gatefold::cuda {
+namespace sm90 {
+
+std::span<const Kernel> kernels(DType dtype, bool gated) {
+  if (dtype == DType::bf16) return gated ? bf16_gated_kernels() : bf16_plain_kernels();
+  return gated ? fp16_gated_kernels() : fp16_plain_kernels();
+}
+
+namespace {
+
+constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
+constexpr int alignment = 16;                                         // bytes, of addresses and strides
+
+// The read bandwidth of an H200; a card of this architecture with less shifts where arithmetic begins to matter.
+constexpr double bytes_per_second = 4.3e12;
+
+Machine machine_of(const DeviceProperties& device) { return {device.multiprocessors, bytes_per_second}; }
+
+std::string to_string(const Config& c) {
+  return concat(c.tile_m, "x", c.tile_n, "x", Config::tile_k, " tiles, ", c.stages, " stages, cluster ", c.cluster_m,
+                "x", c.cluster_n, c.pingpong ? ", warpgroups in turns" : ", warpgroups together");
+}
+
+class Products final : public DeviceExecutor {
+ public:
+  explicit Products(const Problem& problem)
+      : DeviceExecutor(problem), kernels_(kernels(problem.dtype, problem.op == Op::gate_up)) {}
+
+  bool accepts(const Operands& o) const override {
+    for (const std::byte* pointer : {o.x, o.gate, o.up, static_cast<const std::byte*>(o.out)}) {
+      if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) return false;
+    }
+    return true;
+  }
+
+  std::string describe(std::int64_t tokens) const override {
+    if (devices().list.empty()) return {};
+    return to_string(choose(kernels_, problem(), tokens, machine_of(devices().list.front()))->config);
+  }
+
+ private:
+  Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
+    return choose(kernels_, problem(), operands.tokens, machine_of(device))
+        ->launch(problem(), operands, device, stream);
+  }
+
+  std::span<const Kernel> kernels_;
+};
+
+Verdict no(std::string reason) { return {false, std::move(reason)}; }
+
+// A leading dimension that a descriptor cannot hold, or null.
+const char* unaligned_stride(const Problem& p) {
+  const auto unaligned = [](std::int64_t ld) { return ld * 2 % alignment != 0; };
+  if (unaligned(p.ld_x)) return "ld_x";
+  if (p.op == Op::gate_up && unaligned(p.ld_gate)) return "ld_gate";
+  if (unaligned(p.ld_up)) return "ld_up";
+  if (unaligned(p.ld_out)) return "ld_out";
+  return nullptr;
+}
+
+class Sm90Products final : public Implementation {
+ public:
+  std::string_view name() const override { return "sm90"; }
+
+  Verdict supports(const Problem& p) const override {
+    if (p.dtype == DType::fp32) return no("takes bf16 and fp16, not fp32");
+    if (p.hidden_size == 0) return no("needs hidden_size > 0");
+    // The copy engine clips a store in pieces of 16 bytes: the row's last would reach past column F.
+    if (p.intermediate_size % 8 != 0)
+      return no(concat("intermediate_size ", p.intermediate_size, " is not a multiple of 8"));
+    if (const char* stride = unaligned_stride(p)) return no(concat(stride, ": not a multiple of 8 elements"));
+    if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate) return no("a size exceeds 2^31 - 1");
+    if (2 * p.intermediate_size > largest_stride / (2 * std::max(p.ld_gate, p.ld_up))) {
+      return no("one half of the weights spans more than 2^40 bytes");
+    }
+    const auto family = kernels(p.dtype, p.op == Op::gate_up);
+    if (std::none_of(family.begin(), family.end(), [&](const Kernel& k) { return fits_layout(k.config, p); })) {
+      return no(concat("no tile holds whole blocks of ", p.layout.block, " rows"));
+    }
+    // sm_90a code runs on compute capability 9.0 alone.
+    Verdict verdict = require_capability(90, 90, "Hopper: copy engine and warpgroup MMA");
+    verdict.max_tokens = largest_coordinate;
+    verdict.every_pointer = false;
+    return verdict;
+  }
+
+  std::unique_ptr<Executor> prepare(const Problem& problem) const override {
+    return std::make_unique<Products>(problem);
+  }
+};
+
+const Sm90Products implementation;
+
+}  // namespace
+}  // namespace sm90
+
+const Implementation* sm90_products() { return &sm90::implementation; }
+
+}  // namespace gatefold::cuda
