@@ -9,7 +9,9 @@ from safetensors.numpy import load_file, save_file
 
 from mlp_truth import DTYPES, gate_up, gemm, mlp
 
-TOKENS, HIDDEN, INTERMEDIATE, LAYERS = 17, 96, 168, 2
+# With fewer tokens a few large elements decide ||h - truth||: at 17 its own spread of 5 % reaches the limits by chance,
+# at 257 it is 1 %, and they are 14 standard deviations away (the error of correct rounding, over 40 draws).
+TOKENS, HIDDEN, INTERMEDIATE, LAYERS = 257, 96, 168, 2
 
 
 def layer_name(layer, projection):
