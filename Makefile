@@ -22,11 +22,11 @@ help:  ## list the commands
 
 demo:  ## write a small checkpoint and run its gated MLP every way
 	@scripts/setup demo
-	@cmake --preset release $(CMAKE_ARGS)
-	@cmake --build --preset release --target gatefold_tool
+	@cmake --preset tool $(CMAKE_ARGS)
+	@cmake --build --preset tool
 	@rm -rf build/demo
-	build/release/tools/gatefold checkpoint --model smollm2-135m --layers 2 --output build/demo
-	build/release/tools/gatefold run build/demo --layer 0 --tokens 256
+	build/tool/tools/gatefold checkpoint --model smollm2-135m --layers 2 --output build/demo
+	build/tool/tools/gatefold run build/demo --layer 0 --tokens 256
 
 build:  ## build everything
 	@scripts/setup test
