@@ -33,9 +33,9 @@ struct Epilogue {
   }
 
   // tCrC ((2, 2, tile_n / 8), slabs, 1): per 8 columns, two of row r and two of row r + 8.
-  template <class Accumulator, class Pair>
+  template <class Accumulator, class Packed>
   static __device__ void store(const CUtensorMap& out, const TileIndex& tile, Storage& storage, int thread,
-                               const Accumulator& tCrC, Pair pair) {
+                               const Accumulator& tCrC, Packed columns_of) {
     const int warpgroup = thread / 128;
     const bool elected = thread % 128 == 0;
     const std::uint32_t lane = thread % 32;
@@ -54,7 +54,7 @@ struct Epilogue {
           std::uint32_t packed[4];
 #pragma unroll
           for (int i = 0; i < 4; ++i) {  // (rows r, r + 8) x (columns c, c + 8)
-            packed[i] = pair(tCrC, slab, (pass * config.store_columns() + c) / 8 + i / 2, i % 2);
+            packed[i] = columns_of(tCrC, slab, (pass * config.store_columns() + c) / 8 + i / 2, i % 2);
           }
           Element* base = mine + (slab * chunks + c / chunk) * slab_elements;
           store_matrices(shared_address(base) + swizzled(row, c % chunk + column_of_lane), packed[0], packed[1],
@@ -87,11 +87,9 @@ struct Epilogue {
       constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
       combine.dispatch([&](auto act) {
         store(out, tile, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int half) {
-          const float low =
-              act(acc(make_coord(0, half, group), slab, 0), acc(make_coord(0, half, group + up), slab, 0));
-          const float high =
-              act(acc(make_coord(1, half, group), slab, 0), acc(make_coord(1, half, group + up), slab, 0));
-          return pack<Element>(low, high);
+          const Pair h = act(acc(make_coord(0, half, group), slab, 0), acc(make_coord(0, half, group + up), slab, 0),
+                             acc(make_coord(1, half, group), slab, 0), acc(make_coord(1, half, group + up), slab, 0));
+          return pack<Element>(h.low, h.high);
         });
       });
     } else {
