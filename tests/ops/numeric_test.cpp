@@ -67,12 +67,27 @@ TEST_P(Numeric, LeadingDimensionsAndAnyAlignment) {
   }
 }
 
-// Wider than any block of columns and longer than any chunk of a sum that an implementation works through at a time.
+// Blocks wide enough to be read as runs of their own.
+TEST_P(Numeric, WideBlocks) {
+  Random random = test_random();
+  for (const Layout& layout : layouts_of(GetParam().op, 1024)) {
+    if (uses_layout(GetParam().op) && layout.block() < 64) continue;
+    Spec s = spec(5, 72, 1024);
+    s.layout = layout;
+    expect_right(s, random);
+  }
+}
+
+// Wider than any block of columns and longer than any chunk of a sum that an implementation works through at a time;
+// and more tokens than any block of rows, with the last block from nearly empty to nearly full.
 TEST_P(Numeric, SeveralBlocksOfEverything) {
   Random random = test_random();
-  Spec s = spec(33, 1031, 1543);
-  if (s.op == GATEFOLD_OP_MLP) s.tokens = 5;
-  expect_right(s, random);
+  const bool operands = GetParam().op == GATEFOLD_OP_ACT_AND_MUL;
+  for (const std::int64_t F :
+       operands ? std::vector<std::int64_t>{4095, 4096, 4097, 9001} : std::vector<std::int64_t>{1543}) {
+    expect_right(spec(GetParam().op == GATEFOLD_OP_MLP ? 5 : 33, 1031, F), random);
+  }
+  for (const std::int64_t T : {255, 256, 257, 300, 511, 513}) expect_right(spec(T, 40, 70), random);
 }
 
 TEST_P(Numeric, EmptySizesSucceedAndEmptySumsAreZero) {
