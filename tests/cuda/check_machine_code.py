@@ -10,7 +10,7 @@ import sys
 
 # Kernels name their element type and configuration in their mangled names.
 VECTOR_KERNEL = re.compile(r"Function : (\S*act_and_mul_kernelI(f|6__half|13__nv_bfloat16)\S*ActivationKindE1E\S*ByVectors\S*)")
-UNITS = 4  # 16-byte units per thread, ActAndMulConfig::units() of ByVectors
+UNITS = 1  # of 16 bytes of output per thread, ActAndMulConfig::units() of ByVectors
 ELEMENTS = {"f": 4, "6__half": 8, "13__nv_bfloat16": 8}
 
 

@@ -31,21 +31,22 @@ __device__ __forceinline__ uint4 load_vector_if(bool wanted, const void* pointer
   return v;
 }
 
-// The same for bytes that are read once: not kept in L1.
+// The same for bytes that are read once: the first to leave the caches.
 __device__ __forceinline__ uint4 load_streaming_if(bool wanted, const void* pointer) {
   uint4 v;
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-      "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+      "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4]; }"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(pointer), "r"(static_cast<unsigned>(wanted)));
   return v;
 }
 
-__device__ __forceinline__ void store_vector_if(bool wanted, void* pointer, const uint4& v) {
+// Bytes that this kernel does not read again: likewise.
+__device__ __forceinline__ void store_streaming_if(bool wanted, void* pointer, const uint4& v) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-      "@p st.global.v4.u32 [%0], {%1, %2, %3, %4}; }" ::"l"(pointer),
+      "@p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4}; }" ::"l"(pointer),
       "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(static_cast<unsigned>(wanted))
       : "memory");
 }

@@ -81,7 +81,7 @@ struct Unit<Element, Access::vectors> {
     const auto u = Vector<Element>::unpack(up);
 #pragma unroll
     for (int i = 0; i < elements; ++i) g.values[i] = activation(g.values[i], u.values[i]);
-    ptx::store_vector_if(inside, out, g.pack());
+    ptx::store_streaming_if(inside, out, g.pack());
   }
 };
 
@@ -112,7 +112,7 @@ struct Unit<Element, Access::alternating> {
       const float u = up_first ? source.values[at] : source.values[at + 1];
       h.values[i] = activation(g, u);
     }
-    ptx::store_vector_if(inside, out, h.pack());
+    ptx::store_streaming_if(inside, out, h.pack());
   }
 };
 

@@ -4,11 +4,13 @@
 
 namespace gatefold::cuda {
 
+// One unit per thread: two 16-byte loads each, with 2048 threads 64 KiB in flight on a multiprocessor. More units per
+// thread were slower on an H200, and so were loads that pass L1 by (docs/kernels/elementwise.md).
 struct ByVectors {
-  static constexpr ActAndMulConfig value{.access = Access::vectors, .log2_threads = 8, .log2_units = 2};
+  static constexpr ActAndMulConfig value{.access = Access::vectors, .log2_threads = 8, .log2_units = 0};
 };
 struct Alternating {
-  static constexpr ActAndMulConfig value{.access = Access::alternating, .log2_threads = 8, .log2_units = 2};
+  static constexpr ActAndMulConfig value{.access = Access::alternating, .log2_threads = 8, .log2_units = 0};
 };
 
 namespace {
