@@ -207,20 +207,18 @@ cuda::DeviceProperties device_properties() {
           0, raw.totalGlobalMem};
 }
 
-// The group that makes a wave of tiles nearly square in operand rows.
-int default_group(const Config& config, const cuda::DeviceProperties& device) {
-  const double wave = device.multiprocessors * config.blocks_per_sm;
-  return std::max(1, static_cast<int>(std::lround(std::sqrt(wave * config.tile_n / config.tile_m))));
+int default_group(const Config& config, std::int64_t tokens) {
+  return cuda::sm80::raster_group((tokens + config.tile_m - 1) / config.tile_m);
 }
 
-void run(const sm80::Kernel& kernel, const Case& c, int group, const cuda::DeviceProperties& device) {
+void run(const cuda::sm80::Kernel& kernel, const Case& c, int group, const cuda::DeviceProperties& device) {
   const Status status = kernel.launch(c.problem, c.operands, group, device, nullptr);
   if (status.ok()) return;
   std::fprintf(stderr, "bench_sm80: %s: %s\n", to_string(kernel.config).c_str(), status.message().c_str());
   std::exit(1);
 }
 
-bool check(const std::vector<sm80::Kernel>& kernels, const cuda::DeviceProperties& device) {
+bool check(const std::vector<cuda::sm80::Kernel>& kernels, const cuda::DeviceProperties& device) {
   const std::vector<std::pair<const char*, Layout>> layouts{
       {"separate", {LayoutKind::separate, 0}},
       {"gate_up", {LayoutKind::gate_up, 0}},
@@ -235,7 +233,7 @@ bool check(const std::vector<sm80::Kernel>& kernels, const cuda::DevicePropertie
   const std::vector<Size> sizes{{1, 64, 24, 0},   {127, 72, 240, 8},   {129, 4096, 264, 0}, {300, 1000, 1008, 16},
                                 {257, 8, 120, 8}, {640, 520, 2304, 0}, {64, 200, 2328, 8},  {2048, 4096, 4800, 0}};
   bool good = true;
-  for (const sm80::Kernel& kernel : kernels) {
+  for (const cuda::sm80::Kernel& kernel : kernels) {
     float worst = 0.0F;
     for (const auto& [name, layout] : layouts) {
       if (kernel.config.op != Op::gate_up && layout.kind != LayoutKind::separate) continue;
@@ -298,7 +296,7 @@ double median(std::vector<double> values) {
 constexpr int rounds = 3;
 constexpr double round_ms = 60.0;
 
-void speed(const std::vector<sm80::Kernel>& kernels, const cuda::DeviceProperties& device) {
+void speed(const std::vector<cuda::sm80::Kernel>& kernels, const cuda::DeviceProperties& device) {
   struct Size {
     const char* name;
     std::int64_t T, D, F;
@@ -316,7 +314,7 @@ void speed(const std::vector<sm80::Kernel>& kernels, const cuda::DevicePropertie
         if (config.dtype == DType::fp32 && size.T != 2048) continue;
         // The same product for every op: gate_up's two weights, or one of twice the rows.
         Case c(config, size.T, size.D, config.op == Op::gate_up ? size.F : 2 * size.F, {LayoutKind::separate, 0}, 0);
-        const double us = timer([&] { run(kernels[i], c, default_group(config, device), device); }, round_ms);
+        const double us = timer([&] { run(kernels[i], c, default_group(config, size.T), device); }, round_ms);
         tflops[i].push_back(c.flop() / us * 1e-6);
       }
     }
@@ -330,7 +328,7 @@ void speed(const std::vector<sm80::Kernel>& kernels, const cuda::DevicePropertie
   }
 }
 
-void groups(const sm80::Kernel& kernel, const cuda::DeviceProperties& device) {
+void groups(const cuda::sm80::Kernel& kernel, const cuda::DeviceProperties& device) {
   Timer timer;
   for (const std::int64_t T : {2048, 8192}) {
     Case c(kernel.config, T, 8192, 28672, {LayoutKind::gate_up, 0}, 0);
@@ -376,7 +374,7 @@ void mma_peak(const cuda::DeviceProperties& device) {
 }
 
 template <int... Index>
-std::vector<sm80::Kernel> all(std::integer_sequence<int, Index...>) {
+std::vector<cuda::sm80::Kernel> all(std::integer_sequence<int, Index...>) {
   return {candidate<Index>()...};
 }
 
@@ -389,7 +387,7 @@ int main(int argc, char** argv) {
     return argc == 1 || std::any_of(argv + 1, argv + argc, [&](const char* a) { return std::strcmp(a, part) == 0; });
   };
   const auto device = device_properties();
-  const auto kernels = all(std::integer_sequence<int, 0, 2, 3, 5, 6, 7, 9>{});
+  const auto kernels = all(std::make_integer_sequence<int, static_cast<int>(candidates.size())>{});
   bool good = true;
   if (wanted("check")) good = check(kernels, device);
   std::fflush(stdout);

@@ -5,9 +5,9 @@
 namespace gatefold::bench {
 
 template <>
-sm80::Kernel candidate<GATEFOLD_BENCH_CANDIDATE>() {
+cuda::sm80::Kernel candidate<GATEFOLD_BENCH_CANDIDATE>() {
   using Build = CandidateBuild<GATEFOLD_BENCH_CANDIDATE>;
-  return {Build::config, sm80::launch<Build>};
+  return {Build::config, cuda::sm80::launch<Build>};
 }
 
 }  // namespace gatefold::bench

@@ -8,20 +8,18 @@
 // that they compile side by side.
 namespace gatefold::bench {
 
-using sm80::Config;
-using sm80::Gating;
+using cuda::sm80::Config;
+using cuda::sm80::Gating;
 
 inline constexpr std::array candidates{
     Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 128, 256, 64, 4, 2, 4},
-    Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 128, 256, 64, 3, 2, 4},
     Config{Op::gate_up, DType::bf16, Gating::even_odd, 128, 256, 64, 4, 2, 4},
     Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 256, 128, 64, 4, 4, 2},
-    Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 128, 256, 32, 6, 2, 4},
-    Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 128, 128, 32, 4, 2, 2, 2},
-    Config{Op::gemm, DType::bf16, Gating::none, 128, 256, 64, 3, 2, 4},
+    Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 192, 128, 64, 5, 4, 2},
+    Config{Op::gate_up, DType::bf16, Gating::groups_of_eight, 128, 128, 64, 3, 2, 2, 2},
+    Config{Op::gemm, DType::bf16, Gating::none, 128, 256, 64, 4, 2, 4},
     Config{Op::gemm_gated, DType::bf16, Gating::none, 128, 256, 64, 3, 2, 4},
-    Config{Op::gemm, DType::bf16, Gating::none, 128, 128, 32, 3, 2, 2, 2},
-    Config{Op::gate_up, DType::fp32, Gating::groups_of_eight, 128, 128, 16, 4, 2, 4},
+    Config{Op::gate_up, DType::fp32, Gating::groups_of_eight, 128, 128, 32, 4, 2, 4},
 };
 
 template <int Index>
@@ -30,6 +28,6 @@ struct CandidateBuild {
 };
 
 template <int Index>
-sm80::Kernel candidate();
+cuda::sm80::Kernel candidate();
 
 }  // namespace gatefold::bench

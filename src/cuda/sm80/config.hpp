@@ -7,7 +7,7 @@
 #include "core/types.hpp"
 
 // How one sm_80 kernel is built. Pure host code, so that the choice can be printed and tested without a GPU.
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // The order of the weight rows of a gate_up tile in shared memory, which decides where the two halves of an output
 // element meet (see gating.hpp).
@@ -45,15 +45,18 @@ struct Config {
   constexpr int out_columns() const { return gated_pair() ? tile_n / 2 : tile_n; }
   constexpr int element_size() const { return static_cast<int>(size_of(dtype)); }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * element_size(); }
-  // The output tile on its way out; before that, gemm_gated's gate tile.
-  constexpr int staging_bytes() const { return tile_m * out_columns() * element_size(); }
-  // One pointer for each row of x and of the weights.
-  constexpr int row_table_bytes() const { return (tile_m + tile_n) * 8; }
-  constexpr int shared_bytes() const { return stages * stage_bytes() + staging_bytes() + row_table_bytes(); }
+  // The output tile goes out through a staging tile, at once or in parts; gemm's is twice as wide as gate_up's, and in
+  // two parts it leaves room for a fourth stage. gemm_gated's gate tile must be there as a whole.
+  constexpr int store_parts() const { return op == Op::gemm ? 2 : 1; }
+  constexpr int staging_bytes() const { return tile_m / store_parts() * out_columns() * element_size(); }
+  constexpr int shared_bytes() const { return stages * stage_bytes() + staging_bytes(); }
 
   bool operator==(const Config&) const = default;
 };
 
 std::string to_string(const Config& config);
 
-}  // namespace gatefold::sm80
+// How many tiles of rows are swept together, column by column (see TileScheduler): about the same number in each group.
+std::int32_t raster_group(std::int64_t tiles_m);
+
+}  // namespace gatefold::cuda::sm80

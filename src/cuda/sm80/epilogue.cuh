@@ -10,7 +10,7 @@
 #include "cuda/sm80/tile_layouts.hpp"
 #include "cuda/sm80/tile_scheduler.cuh"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // Turns the accumulators of a tile into its part of the output, rounded once, by way of a staging tile in shared memory
 // that makes the stores to global memory whole 16-byte chunks of rows. For gemm_gated the staging tile first receives
@@ -20,7 +20,7 @@ class Epilogue {
   using Layouts = TileLayouts<C>;
   using Element = typename Layouts::Element;
   static constexpr int chunk = 16 / C.element_size();  // elements
-  static constexpr int warp_rows = Layouts::warp_m;
+  static constexpr int warp_rows = Layouts::warp_part;
   static constexpr int warp_columns = Layouts::warp_out;
   // A warp moves 8 rows x 4 chunks at a time: lanes 0-7, which access shared memory together, take one chunk each of
   // eight rows, which swizzling has put into different banks.
@@ -36,54 +36,70 @@ class Epilogue {
     if constexpr (C.op == Op::gemm_gated) {
       __syncwarp();  // the other lanes have read the previous tile from here
       const auto* gate = reinterpret_cast<const Element*>(params_.gate);
-      for_each_chunk(tile, params_.ld_gate, params_.gate_vectors, [&](Element* staged, std::int64_t offset, int count) {
-        if (count == chunk) {
-          copy_async_16(cute::cast_smem_ptr_to_uint(staged), gate + offset, 16);
-        } else {
-          for (int i = 0; i < count; ++i) staged[i] = gate[offset + i];
-        }
-      });
+      for_each_chunk(tile, 0, params_.ld_gate, params_.gate_vectors,
+                     [&](Element* staged, std::int64_t offset, int count) {
+                       if (count == chunk) {
+                         copy_async_16(cute::cast_smem_ptr_to_uint(staged), gate + offset, 16);
+                       } else {
+                         for (int i = 0; i < count; ++i) staged[i] = gate[offset + i];
+                       }
+                     });
     }
   }
 
   // Everything that is handed the accumulators must be inlined, or they would go through memory.
   template <class Accumulators>
   CUTE_DEVICE void store(const TileCoord& tile, const Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
-    __syncwarp();  // the gate values have landed for all lanes, or all lanes have read the previous tile
-    stage(tCrC);
-    __syncwarp();
-    auto* out = reinterpret_cast<Element*>(params_.out);
-    for_each_chunk(tile, params_.ld_out, params_.out_vectors, [&](Element* staged, std::int64_t offset, int count) {
-      if (count == chunk) {
-        *reinterpret_cast<uint4*>(out + offset) = *reinterpret_cast<const uint4*>(staged);
-      } else {
-        for (int i = 0; i < count; ++i) out[offset + i] = staged[i];
-      }
-    });
+    constexpr int atoms = warp_rows / 16;
+    const auto tCrParts =  // ((2,2),(MMA_M/PARTS,PARTS),MMA_N)
+        cute::logical_divide(tCrC, cute::Shape<cute::Underscore, cute::Int<atoms>, cute::Underscore>{});
+    CUTE_UNROLL
+    for (int part = 0; part < C.store_parts(); ++part) {
+      __syncwarp();  // the gate values have landed for all lanes, or all lanes have read what was staged before
+      stage(tCrParts(cute::_, cute::make_coord(cute::_, part), cute::_));
+      __syncwarp();
+      write(tile, part);
+    }
   }
 
  private:
-  // function(place in the staging tile, offset in the tensor, elements) for this lane's chunks that lie inside the
-  // tensor. With `vectors`, whole chunks are announced as such; otherwise, and at the last column, they are cut: then a
-  // whole chunk comes as two parts.
+  __device__ void write(const TileCoord& tile, int part) {
+    auto* out = reinterpret_cast<Element*>(params_.out);
+    for_each_chunk(tile, part, params_.ld_out, params_.out_vectors,
+                   [&](Element* staged, std::int64_t offset, int count) {
+                     if (count == chunk) {
+                       *reinterpret_cast<uint4*>(out + offset) = *reinterpret_cast<const uint4*>(staged);
+                     } else {
+                       for (int i = 0; i < count; ++i) out[offset + i] = staged[i];
+                     }
+                   });
+  }
+
+  // function(place in the staging tile, offset in the tensor, elements) for this lane's chunks of a part of the tile
+  // that lie inside the tensor. With `vectors`, whole chunks are announced as such; otherwise, and at the last column,
+  // they are cut: then a whole chunk comes as two parts.
   template <class Function>
-  __device__ void for_each_chunk(const TileCoord& tile, std::int64_t ld, bool vectors, Function function) {
-    const auto sOut = cute::make_tensor(cute::make_smem_ptr(shared_), typename Layouts::SmemOut{});  // (TILE_M,OUT_N)
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int tile_row = warp % C.warps_m * warp_rows + lane % lane_rows;
-    const int tile_column = warp / C.warps_m * warp_columns + lane / lane_rows * chunk;
-    const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m;
-    const int first_column = tile.n * C.out_columns();
+  __device__ void for_each_chunk(const TileCoord& tile, int part, std::int64_t ld, bool vectors, Function function) {
+    const auto sOut =
+        cute::make_tensor(cute::make_smem_ptr(shared_), typename Layouts::SmemOut{});  // (TILE_M/PARTS,OUT_N)
+    const int thread = thread_here();
+    const int warp = thread / 32;
+    const int lane = thread % 32;
+    const int warp_m = warp % C.warps_m;
+    const int staged_row = warp_m * warp_rows + lane % lane_rows;
+    const int staged_column = warp / C.warps_m * warp_columns + lane / lane_rows * chunk;
+    const std::int64_t first_row =
+        std::int64_t{tile.m} * C.tile_m + warp_m * Layouts::warp_m + part * warp_rows + lane % lane_rows;
+    const int first_column = tile.n * C.out_columns() + staged_column;
 #pragma unroll
     for (int r = 0; r < warp_rows; r += lane_rows) {
-      const std::int64_t row = first_row + tile_row + r;
+      const std::int64_t row = first_row + r;
       if (row >= params_.tokens) break;
 #pragma unroll
       for (int c = 0; c < warp_columns; c += lane_columns) {
-        const int column = first_column + tile_column + c;
+        const int column = first_column + c;
         const int left = params_.intermediate_size - column;
-        Element* staged = &sOut(tile_row + r, tile_column + c);
+        Element* staged = &sOut(staged_row + r, staged_column + c);
         const std::int64_t offset = row * ld + column;
         if (vectors && left >= chunk) {
           function(staged, offset, chunk);
@@ -111,7 +127,7 @@ class Epilogue {
         case K::sigmoid: return stage_with<K::sigmoid>(tCrC);
         case K::identity: return stage_with<K::identity>(tCrC);
         case K::swiglu_clamped:
-          return stage_gated(tCrC, [this](float gate, float up) { return params_.clamped(gate, up); });
+          return stage_gated(tCrC, [this](float gate, float up) { return params_.clamped.gated(gate, up); });
         case K::none: break;
       }
     }
@@ -119,8 +135,8 @@ class Epilogue {
 
   template <ActivationKind K, class Accumulators>
   CUTE_DEVICE void stage_with(const Accumulators& tCrC) {
-    using Activate = cuda::GatedActivation<K>;
-    stage_gated(tCrC, [](float gate, float up) { return Activate::act(gate) * Activate::factor(up); });
+    using Activate = GatedActivation<K>;
+    stage_gated(tCrC, [](float gate, float up) { return Activate::gated(gate, up); });
   }
 
   // gate(gate, up) for every element of the output's fragment.
@@ -152,12 +168,13 @@ class Epilogue {
   }
 
   CUTE_DEVICE auto partition_out() const {
-    const auto sOut = cute::make_tensor(cute::make_smem_ptr(shared_), typename Layouts::SmemOut{});  // (TILE_M,OUT_N)
-    return typename Layouts::TiledOut{}.get_slice(threadIdx.x).partition_C(sOut);
+    const auto sOut =
+        cute::make_tensor(cute::make_smem_ptr(shared_), typename Layouts::SmemOut{});  // (TILE_M/PARTS,OUT_N)
+    return typename Layouts::TiledOut{}.get_slice(thread_here()).partition_C(sOut);
   }
 
   const Params& params_;
   Element* shared_;
 };
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

@@ -12,17 +12,17 @@
 //                    n8 fragment yields four output columns, and the output atom is 16x4.
 //   groups_of_eight  weight rows alternate by eight, so gate and up of an output column are the same value of
 //                    neighbouring fragments: two n8 fragments yield eight columns, and the output atom is 16x8 again.
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 template <Gating G>
 struct GatedAtom;  // stands for "the products of one MMA (or two), gated": only its C layout is ever partitioned with
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80
 
 namespace cute {
 
 template <>
-struct MMA_Traits<gatefold::sm80::GatedAtom<gatefold::sm80::Gating::even_odd>> {
+struct MMA_Traits<gatefold::cuda::sm80::GatedAtom<gatefold::cuda::sm80::Gating::even_odd>> {
   using ValTypeD = float;
   using ValTypeA = bfloat16_t;
   using ValTypeB = bfloat16_t;
@@ -35,7 +35,7 @@ struct MMA_Traits<gatefold::sm80::GatedAtom<gatefold::sm80::Gating::even_odd>> {
 };
 
 template <>
-struct MMA_Traits<gatefold::sm80::GatedAtom<gatefold::sm80::Gating::groups_of_eight>> {
+struct MMA_Traits<gatefold::cuda::sm80::GatedAtom<gatefold::cuda::sm80::Gating::groups_of_eight>> {
   using ValTypeD = float;
   using ValTypeA = bfloat16_t;
   using ValTypeB = bfloat16_t;
@@ -49,7 +49,7 @@ struct MMA_Traits<gatefold::sm80::GatedAtom<gatefold::sm80::Gating::groups_of_ei
 
 }  // namespace cute
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // Weight row n of a tile in shared memory is row `line` of a half, both counted from the tile's first.
 struct TileRow {
@@ -83,4 +83,4 @@ CUTE_HOST_DEVICE constexpr auto half_of(Accumulators&& tCrC, Half half) {
   }
 }
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

@@ -3,7 +3,7 @@
 #include "cuda/sm80/epilogue.cuh"
 #include "cuda/sm80/mainloop.cuh"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // A persistent kernel: as many blocks as fit on the device walk over the tiles of the output. The main loop's copies
 // run ahead across tile boundaries, so the epilogue of one tile overlaps with the loading of the next.
@@ -17,13 +17,10 @@ __global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_
   using Layouts = TileLayouts<C>;
   using Element = typename Layouts::Element;
   extern __shared__ __align__(1024) std::byte shared[];
-  auto* shared_a = reinterpret_cast<Element*>(shared);
-  auto* shared_b = shared_a + cute::cosize_v<typename Layouts::SmemA>;
-  auto* shared_out = shared_b + cute::cosize_v<typename Layouts::SmemB>;
-  auto* rows = reinterpret_cast<const std::byte**>(shared_out + cute::cosize_v<typename Layouts::SmemOut>);
+  auto* staging = reinterpret_cast<Element*>(shared + C.stages * C.stage_bytes());
 
-  Mainloop<C> mainloop(params, rows, shared_a, shared_b);
-  Epilogue<C> epilogue(params, shared_out);
+  Mainloop<C> mainloop(params, cute::cast_smem_ptr_to_uint(shared));
+  Epilogue<C> epilogue(params, staging);
   auto tCrC = cute::partition_fragment_C(typename Layouts::TiledMma{},
                                          cute::Shape<cute::Int<C.tile_m>, cute::Int<C.tile_n>>{});  // (MMA,MMA_M,MMA_N)
   for (TileScheduler tiles(params); tiles.valid(); tiles.advance()) {
@@ -36,4 +33,4 @@ __global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_
   cute::cp_async_wait<0>();
 }
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

@@ -8,18 +8,17 @@
 #include "cuda/sm80/gemm_kernel.cuh"
 #include "cuda/sm80/launch.hpp"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 Params make_params(const Config& config, const Problem& problem, const Operands& operands, int group_m);
 
 template <class Build>
-Status launch(const Problem& problem, const Operands& operands, int group_m, const cuda::DeviceProperties& device,
+Status launch(const Problem& problem, const Operands& operands, int group_m, const DeviceProperties& device,
               cudaStream_t stream) {
   constexpr Config C = Build::config;
-  static cuda::OncePerDevice once;
+  static OncePerDevice once;
   void (*const kernel)(Params) = gemm_kernel<Build>;
-  Status status =
-      cuda::allow_shared_memory(once, reinterpret_cast<const void*>(kernel), C.shared_bytes(), device.index);
+  Status status = allow_shared_memory(once, reinterpret_cast<const void*>(kernel), C.shared_bytes(), device.index);
   if (!status.ok()) return status;
 
   const std::int64_t tiles = (operands.tokens + C.tile_m - 1) / C.tile_m *
@@ -29,8 +28,8 @@ Status launch(const Problem& problem, const Operands& operands, int group_m, con
                        to_string(C), " has at most ", std::numeric_limits<std::int32_t>::max());
   }
   const auto blocks = std::min(tiles, std::int64_t{device.multiprocessors} * C.blocks_per_sm);
-  return cuda::launch_kernel(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(C.threads()), C.shared_bytes()},
-                             device.index, stream, make_params(C, problem, operands, group_m));
+  return launch_kernel(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(C.threads()), C.shared_bytes()}, device.index,
+                       stream, make_params(C, problem, operands, group_m));
 }
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

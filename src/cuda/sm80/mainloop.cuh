@@ -2,131 +2,180 @@
 
 #include <cute/tensor.hpp>  // the other CuTe headers need it first
 
-#include <cute/algorithm/gemm.hpp>
 #include <cute/arch/copy_sm80.hpp>
 
 #include "cuda/sm80/ptx.cuh"
 #include "cuda/sm80/tile_layouts.hpp"
 #include "cuda/sm80/tile_loader.cuh"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // Multiplies the k-tiles of one output tile as they arrive. While the products of one k-block (16 columns; 8 for fp32)
 // run, the fragments of the next are read, and a share of a k-tile C.stages - 1 ahead is requested.
+//
+// What limits this loop is the instructions around the products: two warps share a scheduler and a tensor core, which
+// takes an mma.sync every six cycles. So addresses are a base and constants: a stage's offset is the same for all
+// threads, and swizzling makes k-block b's fragments lie at the first one's address with 32 b flipped.
 template <Config C>
 class Mainloop {
   using Layouts = TileLayouts<C>;
-  using Element = typename Layouts::Element;
+  using Loader = TileLoader<C>;
   static constexpr int k_blocks = Layouts::k_blocks;
-  static constexpr int fp32 = C.dtype == DType::fp32;
+  static constexpr int k_block_bytes = 32;
+  static constexpr int atoms_m = Layouts::warp_m / 16;
+  static constexpr int atoms_n = Layouts::warp_n / 8;
+  static constexpr bool fp32 = C.dtype == DType::fp32;
+  static constexpr int products = atoms_m * atoms_n * (fp32 ? 3 : 1);  // of a k-block
+  static constexpr int reads = atoms_m + atoms_n / 2;
+  static constexpr int copies = (Loader::copies + k_blocks - 2) / (k_blocks - 1);  // in each k-block but the last
+  static_assert(2 * (reads + copies) <= products, "a read or a copy after every second product");
+  static_assert(k_blocks % 2 == 0, "the two sets of fragments take turns");
+
+  // One k-block's operands in registers, as the atom takes them.
+  struct Fragments {
+    std::uint32_t a[atoms_m][4];
+    std::uint32_t b[atoms_n][2];
+  };
 
  public:
-  __device__ Mainloop(const Params& params, const std::byte** rows, Element* shared_a, Element* shared_b)
-      : loader_(params, rows, cute::cast_smem_ptr_to_uint(shared_a)),
-        shared_a_(shared_a),
-        shared_b_(shared_b),
-        k_tiles_((params.hidden_size + C.tile_k - 1) / C.tile_k) {
+  __device__ Mainloop(const Params& params, std::uint32_t shared)
+      : loader_(params, shared), k_tiles_(k_tiles(params, C.tile_k)) {
+    const FragmentLane lane(static_cast<int>(threadIdx.x) % 32);
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    constexpr int chunk = 16 / C.element_size();
+    a_ = shared + typename Layouts::SmemA{}(warp % C.warps_m * Layouts::warp_m + lane.a_row, lane.a_chunk * chunk) *
+                      C.element_size();
+    b_ = shared + C.tile_m * row_bytes +
+         typename Layouts::SmemB{}(warp / C.warps_m * Layouts::warp_n + lane.b_row, lane.b_chunk * chunk) *
+             C.element_size();
 #pragma unroll 1
     for (int stage = 0; stage + 1 < C.stages; ++stage) {
-      loader_.template load<0, 1>(stage);
-      loader_.advance();
+#pragma unroll
+      for (int i = 0; i < Loader::copies; ++i) loader_.copy(i, stage * C.stage_bytes());
       cute::cp_async_fence();
+      loader_.advance();
+      if (loader_.left() == 0) loader_.next_tile();
     }
-  }
-
-  // All copies requested before this tile's first k-tile have landed: every thread's own.
-  __device__ void wait_for_older_copies() const {
-    if (k_tiles_ >= C.stages) {
-      cute::cp_async_wait<C.stages - 1>();
-    } else {
-      cute::cp_async_wait<0>();
-    }
+    wait_for_stage();
   }
 
   template <class Accumulators>
-  __device__ void run(Accumulators& tCrC) {  // (MMA,MMA_M,MMA_N)
-    using namespace cute;
-    const Tensor sA = make_tensor(make_smem_ptr(shared_a_), typename Layouts::SmemA{});  // (TILE_M,TILE_K,STAGES)
-    const Tensor sB = make_tensor(make_smem_ptr(shared_b_), typename Layouts::SmemB{});  // (TILE_N,TILE_K,STAGES)
-
-    typename Layouts::TiledMma mma;
-    const auto thr_mma = mma.get_slice(threadIdx.x);
-    Tensor tCrA = make_fragment_like<Element>(thr_mma.partition_fragment_A(sA(_, _, 0)));  // (MMA,MMA_M,MMA_K)
-    Tensor tCrB = make_fragment_like<Element>(thr_mma.partition_fragment_B(sB(_, _, 0)));  // (MMA,MMA_N,MMA_K)
-
-    const auto copy_a = make_tiled_copy_A(typename Layouts::LoadMatrix{}, mma);
-    const auto copy_b = make_tiled_copy_B(typename Layouts::LoadMatrix{}, mma);
-    const Tensor tXsA = copy_a.get_slice(threadIdx.x).partition_S(sA);  // (CPY,CPY_M,CPY_K,STAGES)
-    const Tensor tXsB = copy_b.get_slice(threadIdx.x).partition_S(sB);  // (CPY,CPY_N,CPY_K,STAGES)
-    Tensor tXrA = copy_a.get_slice(threadIdx.x).retile_D(tCrA);         // (CPY,CPY_M,CPY_K)
-    Tensor tXrB = copy_b.get_slice(threadIdx.x).retile_D(tCrB);         // (CPY,CPY_N,CPY_K)
-
-    const auto read = [&](auto block) {
-      copy(copy_a, tXsA(_, _, block, stage_), tXrA(_, _, block));
-      copy(copy_b, tXsB(_, _, block, stage_), tXrB(_, _, block));
-    };
-
-    wait_for_stage();
-    read(Int<0>{});
+  CUTE_DEVICE void run(Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+    Fragments fragments[2];
+#pragma unroll
+    for (int i = 0; i < reads; ++i) read(i, a_ + offset_, b_ + offset_, fragments[0]);
+    int left = k_tiles_;
 #pragma unroll 1
-    for (int k_tile = 1; k_tile <= k_tiles_; ++k_tile) {
-      for_each(make_int_sequence<k_blocks>{}, [&](auto block) {
-        if constexpr (block + 1 < k_blocks) {
-          read(Int<block + 1>{});
-          loader_.template load<block, k_blocks - 1>(stage_ == 0 ? C.stages - 1 : stage_ - 1);
-        } else {
-          loader_.advance();
-          cp_async_fence();
-          stage_ = stage_ + 1 == C.stages ? 0 : stage_ + 1;
-          if (k_tile < k_tiles_) {
-            wait_for_stage();
-            read(Int<0>{});
-          }
-        }
-        multiply(mma, tCrA(_, _, block), tCrB(_, _, block), tCrC);
-      });
-    }
+    do {
+      int steps = min(left, loader_.left());
+      left -= steps;
+#pragma unroll 1
+      for (; steps > 0; --steps) k_tile(fragments, tCrC);
+      if (loader_.left() == 0) loader_.next_tile();
+    } while (left > 0);
+  }
+
+  // All copies requested before this tile's first k-tile have landed: this thread's own.
+  __device__ void wait_for_older_copies() const {
+    if (k_tiles_ < C.stages - 1) cute::cp_async_wait<0>();
   }
 
  private:
-  // The oldest k-tile has landed for every thread, and every thread is done with the one before it.
-  __device__ static void wait_for_stage() {
+  // The oldest k-tile has landed for every thread, and every thread has read all of the one before it.
+  __device__ __forceinline__ static void wait_for_stage() {
     cute::cp_async_wait<C.stages - 2>();
     __syncthreads();
   }
 
-  template <class A, class B, class Accumulators>
-  __device__ static void multiply(const typename Layouts::TiledMma& mma, const A& a, const B& b, Accumulators& c) {
-    if constexpr (fp32) {
-      auto a_big = cute::make_fragment_like<cute::tfloat32_t>(a);
-      auto a_small = cute::make_fragment_like<cute::tfloat32_t>(a);
-      auto b_big = cute::make_fragment_like<cute::tfloat32_t>(b);
-      auto b_small = cute::make_fragment_like<cute::tfloat32_t>(b);
-      split(a, a_big, a_small);
-      split(b, b_big, b_small);
-      cute::gemm(mma, a_small, b_big, c);
-      cute::gemm(mma, a_big, b_small, c);
-      cute::gemm(mma, a_big, b_big, c);
+  // The products of one k-tile, whose first fragments have been read; ends with those of the next.
+  template <class Accumulators>
+  CUTE_DEVICE void k_tile(Fragments (&fragments)[2], Accumulators& tCrC) {
+    const std::uint32_t free_stage = offset_ == 0 ? (C.stages - 1) * C.stage_bytes() : offset_ - C.stage_bytes();
+    cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
+      constexpr int next = (block + 1) % k_blocks;
+      if constexpr (next == 0) {
+        cute::cp_async_fence();
+        loader_.advance();
+        wait_for_stage();
+        offset_ = offset_ == (C.stages - 1) * C.stage_bytes() ? 0 : offset_ + C.stage_bytes();
+      }
+      const std::uint32_t a = (a_ ^ (next * k_block_bytes)) + offset_;
+      const std::uint32_t b = (b_ ^ (next * k_block_bytes)) + offset_;
+      multiply(fragments[block % 2], tCrC, [&](int product) {
+        if (product % 2 != 0) return;
+        const int slot = product / 2;
+        if (slot < reads) {
+          read(slot, a, b, fragments[next % 2]);
+        } else if (next != 0 && slot - reads < copies) {
+          const int i = block * copies + slot - reads;
+          if (i < Loader::copies) loader_.copy(i, free_stage);
+        }
+      });
+    });
+  }
+
+  // Fragment number i: the first of both operands first, they are wanted first.
+  CUTE_DEVICE static void read(int i, std::uint32_t a, std::uint32_t b, Fragments& to) {
+    constexpr int step = 16 * row_bytes;
+    if (i == 0 || i > atoms_n / 2) {
+      const int m = i == 0 ? 0 : i - atoms_n / 2;
+      load_matrices(a + m * step, to.a[m][0], to.a[m][1], to.a[m][2], to.a[m][3]);
     } else {
-      cute::gemm(mma, a, b, c);
+      const int n = 2 * (i - 1);
+      load_matrices(b + (i - 1) * step, to.b[n][0], to.b[n][1], to.b[n + 1][0], to.b[n + 1][1]);
     }
   }
 
-  template <class Fragment, class Part>
-  __device__ static void split(const Fragment& values, Part& big, Part& small) {
-    CUTE_UNROLL
-    for (int i = 0; i < cute::size(values); ++i) {
-      const std::uint32_t high = to_tf32(values(i));
-      big(i) = cute::tfloat32_t::bitcast(high);
-      small(i) = cute::tfloat32_t::bitcast(to_tf32(values(i) - __uint_as_float(high)));
+  // after(i) follows product number i.
+  template <class Accumulators, class After>
+  CUTE_DEVICE static void multiply(const Fragments& f, Accumulators& tCrC, After after) {
+    if constexpr (fp32) {
+      Fragments big, small;
+      split(f, big, small);
+      constexpr int pass = products / 3;
+      multiply(small, big, tCrC, [&](int i) { after(i); });
+      multiply(big, small, tCrC, [&](int i) { after(pass + i); });
+      multiply(big, big, tCrC, [&](int i) { after(2 * pass + i); });
+    } else {
+      multiply(f, f, tCrC, after);
     }
   }
 
-  TileLoader<C> loader_;
-  Element* shared_a_;
-  Element* shared_b_;
+  template <class Accumulators, class After>
+  CUTE_DEVICE static void multiply(const Fragments& a, const Fragments& b, Accumulators& tCrC, After after) {
+#pragma unroll
+    for (int m = 0; m < atoms_m; ++m) {
+#pragma unroll
+      for (int i = 0; i < atoms_n; ++i) {
+        const int n = m % 2 == 0 ? i : atoms_n - 1 - i;  // there and back: the neighbour's operand is used again
+        auto c = tCrC(cute::_, m, n);
+        Layouts::MmaAtom::fma(c(0), c(1), c(2), c(3), a.a[m][0], a.a[m][1], a.a[m][2], a.a[m][3], b.b[n][0], b.b[n][1],
+                              c(0), c(1), c(2), c(3));
+        after(m * atoms_n + i);
+      }
+    }
+  }
+
+  CUTE_DEVICE static void split(const Fragments& f, Fragments& big, Fragments& small) {
+#pragma unroll
+    for (int i = 0; i < atoms_m * 4; ++i) {
+      const SplitFloat s = split_for_tf32(f.a[i / 4][i % 4]);
+      big.a[i / 4][i % 4] = s.big;
+      small.a[i / 4][i % 4] = s.small;
+    }
+#pragma unroll
+    for (int i = 0; i < atoms_n * 2; ++i) {
+      const SplitFloat s = split_for_tf32(f.b[i / 2][i % 2]);
+      big.b[i / 2][i % 2] = s.big;
+      small.b[i / 2][i % 2] = s.small;
+    }
+  }
+
+  Loader loader_;
   int k_tiles_;
-  int stage_ = 0;
+  std::uint32_t a_;  // this thread's first address of stage 0
+  std::uint32_t b_;
+  std::uint32_t offset_ = 0;  // of the stage that is multiplied
 };
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

@@ -2,7 +2,7 @@
 
 #include "cuda/sm80/launch.cuh"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 namespace {
 
 bool has_vectors(const std::byte* base, std::int64_t ld, std::int64_t size) {
@@ -39,8 +39,8 @@ Params make_params(const Config& config, const Problem& problem, const Operands&
   params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
   params.activation = problem.activation.kind;
-  params.clamped = cuda::GatedActivation<ActivationKind::swiglu_clamped>(problem.activation);
+  params.clamped = GatedActivation<ActivationKind::swiglu_clamped>(problem.activation);
   return params;
 }
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

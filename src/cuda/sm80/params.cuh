@@ -7,7 +7,7 @@
 #include "cuda/common/activation.cuh"
 #include "cuda/sm80/weight_rows.hpp"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // What a kernel of this family is given for one run.
 struct Params {
@@ -29,7 +29,11 @@ struct Params {
   bool gate_vectors = false;  // the gate values' rows begin at multiples of 16 bytes
   bool out_vectors = false;   // the output's do
   ActivationKind activation = ActivationKind::identity;
-  cuda::GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
+  GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
 };
 
-}  // namespace gatefold::sm80
+__device__ __forceinline__ int k_tiles(const Params& params, int tile_k) {
+  return (params.hidden_size + tile_k - 1) / tile_k;
+}
+
+}  // namespace gatefold::cuda::sm80

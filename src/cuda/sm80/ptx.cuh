@@ -8,18 +8,39 @@
 #include <cute/numeric/numeric_types.hpp>
 
 // The instructions of this family that CuTe has no word for, and conversions.
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // 16 bytes to shared memory, past L1; the last 16 - bytes of them are zeros, and nothing is read for 0.
-__device__ inline void copy_async_16(std::uint32_t shared, const void* global, int bytes) {
+__device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(bytes));
 }
 
-// fp32 = big + small, both tf32: 11 significant bits each, so what is lost is below 2^-24 of the value.
-__device__ inline std::uint32_t to_tf32(float value) {
-  std::uint32_t bits;
-  asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(bits) : "f"(value));
-  return bits;
+// threadIdx.x, read here and now: what is derived from it is not worked out ahead of the main loop, where it would
+// take registers.
+__device__ __forceinline__ int thread_here() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;\n" : "=r"(thread));
+  return thread;
+}
+
+// Four 8 x 8 matrices of 16-bit elements (8 x 4 of 32-bit ones). CuTe's wrapper wants a generic pointer, which would
+// have to be made from the address for every load.
+__device__ __forceinline__ void load_matrices(std::uint32_t shared, std::uint32_t& r0, std::uint32_t& r1,
+                                              std::uint32_t& r2, std::uint32_t& r3) {
+  asm volatile("ldmatrix.sync.aligned.x4.m8n8.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3)
+               : "r"(shared));
+}
+
+// fp32 = big + small, where the tensor core reads the upper 19 bits of each as tf32. big is rounded to nearest, so
+// small is below 2^-11 of the value and has 12 significant bits, of which the tensor core drops the last one: what is
+// lost is below 2^-23 of the value, and small * small below 2^-22 of a product.
+struct SplitFloat {
+  std::uint32_t big, small;
+};
+__device__ __forceinline__ SplitFloat split_for_tf32(std::uint32_t bits) {
+  const std::uint32_t big = (bits + 0x1000U) & 0xffffe000U;
+  return {big, __float_as_uint(__uint_as_float(bits) - __uint_as_float(big))};
 }
 
 // Two neighbouring elements of a row, to and from one word (two for fp32).
@@ -45,4 +66,4 @@ __device__ inline void store_one(cute::bfloat16_t* p, float a) {
 __device__ inline void store_one(cute::half_t* p, float a) { *reinterpret_cast<__half*>(p) = __float2half_rn(a); }
 __device__ inline void store_one(float* p, float a) { *p = a; }
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

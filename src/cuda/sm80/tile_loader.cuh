@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "cuda/sm80/gating.hpp"
 #include "cuda/sm80/params.cuh"
@@ -8,77 +9,75 @@
 #include "cuda/sm80/tile_layouts.hpp"
 #include "cuda/sm80/tile_scheduler.cuh"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 // Copies the k-tiles of a block's output tiles to shared memory, one after the other and across tile boundaries, so
 // that the next tile's first operands arrive while this tile's last products and its epilogue are under way.
 //
-// Where a tile's rows begin is worked out once a tile, one row a thread, and kept in a table in shared memory: that is
-// how any order of the weight rows costs nothing. A thread copies the same 16-byte chunk of every rows_per_pass-th row.
-// Rows past the last token or the last weight row read the last one instead: their products are never stored. Chunks
-// past hidden_size read nothing and fill in zeros.
+// Where the rows of a tile begin is worked out once a tile, and a thread keeps the addresses of its own rows in
+// registers: that is how any order of the weight rows costs nothing. A thread copies two 16-byte chunks, 64 bytes
+// apart, of every rows_per_pass-th row; two chunks for one address. Rows past the last token or the last weight row
+// read the last one instead: their products are never stored. Chunks past hidden_size read nothing and fill in zeros;
+// so do all chunks once there is no tile left.
 template <Config C>
 class TileLoader {
   using Layouts = TileLayouts<C>;
   static constexpr int size = C.element_size();
   static constexpr int chunk = 16 / size;  // elements
-  static constexpr int chunks_per_row = C.tile_k / chunk;
-  static constexpr int rows_per_pass = C.threads() / chunks_per_row;
+  static constexpr int far_chunk = 64;     // bytes from the first of the two chunks to the second
+  static constexpr int rows_per_pass = C.threads() / 4;
   static constexpr int passes_a = C.tile_m / rows_per_pass;
   static constexpr int passes_b = C.tile_n / rows_per_pass;
-  static constexpr int pass_bytes = rows_per_pass * C.tile_k * size;
-  static constexpr int stage_a_bytes = C.tile_m * C.tile_k * size;
-  static constexpr int stage_b_bytes = C.tile_n * C.tile_k * size;
   static_assert(passes_a * rows_per_pass == C.tile_m && passes_b * rows_per_pass == C.tile_n);
-  static_assert(rows_per_pass % 8 == 0);  // swizzling then puts all chunks of a thread at the same place of their rows
 
  public:
-  // rows: the table, C.tile_m rows of x, then C.tile_n rows of the weights. shared: the tiles of x, then those of the
-  // weights.
-  __device__ TileLoader(const Params& params, const std::byte** rows, std::uint32_t shared)
-      : params_(params), scheduler_(params), rows_(rows) {
-    shared_ = shared + typename Layouts::SmemA{}(row(), column(), 0) * size;
-    if (scheduler_.valid()) start_tile();
+  static constexpr int copies = 2 * (passes_a + passes_b);  // of one thread for one k-tile
+
+  // shared: the stages, each a tile of x and a tile of the weights.
+  __device__ TileLoader(const Params& params, std::uint32_t shared) : params_(params), scheduler_(params) {
+    const LoaderLane lane(static_cast<int>(threadIdx.x));
+    shared_ = shared + typename Layouts::SmemA{}(lane.row, lane.chunk * chunk) * size;
+    start_tile();
   }
 
-  // Requests a share of the current k-tile.
-  template <int Part, int Parts>
-  __device__ void load(int stage) const {
-    if (!scheduler_.valid()) return;
-    const int bytes = k_ < params_.hidden_size ? 16 : 0;
-    const std::int64_t offset = std::int64_t{k_} * size;
-    const std::uint32_t shared_a = shared_ + stage * stage_a_bytes;
-    const std::uint32_t shared_b = shared_ + C.stages * stage_a_bytes + stage * stage_b_bytes;
-#pragma unroll
-    for (int i = Part * passes_a / Parts; i < (Part + 1) * passes_a / Parts; ++i) {
-      copy_async_16(shared_a + i * pass_bytes, rows_[row() + i * rows_per_pass] + offset, bytes);
-    }
-#pragma unroll
-    for (int i = Part * passes_b / Parts; i < (Part + 1) * passes_b / Parts; ++i) {
-      copy_async_16(shared_b + i * pass_bytes, rows_[C.tile_m + row() + i * rows_per_pass] + offset, bytes);
-    }
+  // The k-tiles of the current output tile that have not been requested yet.
+  __device__ int left() const { return left_; }
+
+  // Copy number `i` of the current k-tile, to the stage that begins at `offset`.
+  __device__ __forceinline__ void copy(int i, std::uint32_t offset) const {
+    const int pass = i / 2;
+    const int far = i % 2;
+    const std::uint32_t near_chunk = shared_ + offset;
+    const std::uint32_t to = (far == 0 ? near_chunk : near_chunk ^ far_chunk) + pass * rows_per_pass * row_bytes;
+    const int bytes = k_ + far * (far_chunk / size) < params_.hidden_size ? 16 : 0;
+    copy_async_16(to, rows_[pass] + std::int64_t{k_} * size + far * far_chunk, bytes);
   }
 
-  __device__ void advance() {
+  __device__ __forceinline__ void advance() {
     k_ += C.tile_k;
-    if (k_ - column() < params_.hidden_size || !scheduler_.valid()) return;
+    --left_;
+  }
+
+  // To be called when nothing is left of the current tile.
+  __device__ void next_tile() {
     scheduler_.advance();
-    if (scheduler_.valid()) start_tile();
+    start_tile();
   }
 
  private:
-  __device__ static int row() { return static_cast<int>(threadIdx.x) / chunks_per_row; }
-  __device__ static int column() { return static_cast<int>(threadIdx.x) % chunks_per_row * chunk; }
-
   __device__ void start_tile() {
-    k_ = column();
-    const TileCoord tile = scheduler_.coord();
-    __syncthreads();  // all copies of the last tile have read the table
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < C.tile_m + C.tile_n; i += C.threads()) {
-      rows_[i] = i < C.tile_m ? token_row(tile, i) : weight_row(tile, i - C.tile_m);
+    if (!scheduler_.valid()) {  // k_ stays past the last column
+      left_ = std::numeric_limits<int>::max();
+      return;
     }
-    __syncthreads();
+    const LoaderLane lane(thread_here());
+    const TileCoord tile = scheduler_.coord();
+#pragma unroll
+    for (int i = 0; i < passes_a; ++i) rows_[i] = token_row(tile, lane.row + i * rows_per_pass);
+#pragma unroll
+    for (int i = 0; i < passes_b; ++i) rows_[passes_a + i] = weight_row(tile, lane.row + i * rows_per_pass);
+    k_ = lane.chunk * chunk;
+    left_ = k_tiles(params_, C.tile_k);
   }
 
   __device__ const std::byte* token_row(const TileCoord& tile, int i) const {
@@ -95,9 +94,10 @@ class TileLoader {
 
   const Params& params_;
   TileScheduler scheduler_;
-  const std::byte** rows_;
-  int k_ = 0;             // the column of this thread's chunk
+  const std::byte* rows_[passes_a + passes_b];
+  int k_ = 0;  // the column of this thread's first chunk
+  int left_ = 0;
   std::uint32_t shared_;  // this thread's first chunk of stage 0
 };
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

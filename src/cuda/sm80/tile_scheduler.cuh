@@ -4,7 +4,7 @@
 
 #include "cuda/sm80/params.cuh"
 
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 struct TileCoord {
   std::int32_t m = 0;
@@ -37,4 +37,4 @@ class TileScheduler {
   std::int32_t index_;
 };
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80

@@ -7,7 +7,7 @@
 #include "core/layout.hpp"
 
 // Where the weight rows of one half lie, for a kernel to follow: a LineMap whose division is prepared on the host.
-namespace gatefold::sm80 {
+namespace gatefold::cuda::sm80 {
 
 #if defined(__CUDACC__)
 #define GATEFOLD_SM80_BOTH __host__ __device__
@@ -54,4 +54,4 @@ struct WeightRows {
   }
 };
 
-}  // namespace gatefold::sm80
+}  // namespace gatefold::cuda::sm80
