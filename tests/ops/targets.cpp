@@ -38,6 +38,10 @@ std::vector<Target> targets(const std::vector<gatefold_op>& ops) {
   return result;
 }
 
+void PrintTo(const Target& target, std::ostream* out) {
+  *out << name(target.op) << " " << target.implementation << " " << name(target.dtype);
+}
+
 std::string target_name(const testing::TestParamInfo<Target>& info) {
   std::string text = name(info.param.op) + "_" + info.param.implementation + "_" + name(info.param.dtype);
   for (char& c : text) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Target {
   std::string implementation;
   gatefold_dtype dtype;
 };
+void PrintTo(const Target& target, std::ostream* out);  // GoogleTest's name for it
 
 // Every implementation that the library lists, with every element type.
 std::vector<Target> targets(const std::vector<gatefold_op>& ops);

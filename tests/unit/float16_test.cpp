@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ostream>
 
 #include "support/element.hpp"
 #include "support/random.hpp"
@@ -25,6 +26,8 @@ struct Format16 {
     return static_cast<std::uint16_t>(((1U << (15 - fraction_bits)) - 1U) << fraction_bits);
   }
 };
+
+void PrintTo(const Format16& format, std::ostream* out) { *out << to_string(format.dtype); }
 
 class Float16 : public testing::TestWithParam<Format16> {
  protected:
