@@ -25,7 +25,7 @@ struct Accuracy {
 // run to run.
 class Checker {
  public:
-  explicit Checker(RowSample rows) : rows_(rows) {}
+  Checker(RowSample rows, gatefold_data x) : rows_(rows), x_(x) {}
 
   // h, gate and up are what `way` left there. `fused` is the block's gate_up, whose check knows the truth of h.
   Accuracy check_h(const std::string& name, const Way& way, const Stage& fused, const Tensors& host);
@@ -33,9 +33,11 @@ class Checker {
   Accuracy check_y(const std::string& name, const Way& way, const Tensors& host);
 
  private:
-  void check_stages(const std::string& name, const Way& way, const Tensors& host, Accuracy& accuracy);
+  void check_stages(const std::string& name, const Way& way, const Tensors& host, gatefold_data data,
+                    Accuracy& accuracy);
 
   RowSample rows_;
+  gatefold_data x_;
   std::map<const Stage*, std::optional<gatefold_error_report>> known_;
 };
 

@@ -200,8 +200,8 @@ std::vector<Column> columns_of(const Options& options, const Plan& plan) {
                               {"time_us", "time", time_text},
                               {"time_us_p10", "p10", time_text},
                               {"time_us_p90", "p90", time_text},
-                              {"tflops", "TFLOP/s", fixed_text},
-                              {"gbps", "GB/s", fixed_text},
+                              {"tflops", "TFLOP/s", number_text},
+                              {"gbps", "GB/s", number_text},
                               {"bytes_intermediate", "intermediates", bytes_text},
                               {"ratio_vs_unfused", "vs unfused", ratio_text},
                               {"ratio_vs_gemm_only", "vs gemm-only", ratio_text}};
@@ -211,7 +211,7 @@ std::vector<Column> columns_of(const Options& options, const Plan& plan) {
   }
   if (options.roofline) {
     columns.push_back({"bytes", "bytes", bytes_text});
-    columns.push_back({"intensity", "flop/byte", fixed_text});
+    columns.push_back({"intensity", "flop/byte", number_text});
     columns.push_back({"bound", "bound", plain_text});
     columns.push_back({"bound_time_us", "time at bound", time_text});
     columns.push_back({"fraction_of_bound", "reached", percent_text});

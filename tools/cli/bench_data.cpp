@@ -16,17 +16,17 @@ std::int64_t sets_to_pass_cache(const Backend& backend, std::size_t bytes) {
   return std::min(static_cast<std::int64_t>(wanted), most_sets);
 }
 
+// Draws the first millions, and repeats them: timing needs data that look random, not data that never repeat.
 void fill_normal(Backend& backend, std::byte* data, gatefold_dtype dtype, std::int64_t count, double deviation,
                  std::uint64_t seed) {
-  const Distribution distribution = Distribution::normal(deviation);
-  if (backend.uses_host_memory()) return fill_random(data, dtype, count, distribution, seed);
-  constexpr std::int64_t piece = std::int64_t{1} << 25;
-  std::vector<std::byte> staging(static_cast<std::size_t>(std::min(piece, count) * size_of(dtype)));
-  for (std::int64_t begin = 0; begin < count; begin += piece) {
-    const std::int64_t n = std::min(piece, count - begin);
-    fill_random(staging.data(), dtype, n, distribution, random_bits(seed, static_cast<std::uint64_t>(begin)));
-    backend.upload(data + begin * size_of(dtype),
-                   std::span(staging).first(static_cast<std::size_t>(n * size_of(dtype))));
+  constexpr std::int64_t most_drawn = std::int64_t{1} << 20;
+  const auto total = static_cast<std::size_t>(count * size_of(dtype));
+  std::vector<std::byte> drawn(std::min(total, static_cast<std::size_t>(most_drawn * size_of(dtype))));
+  const auto elements = static_cast<std::int64_t>(drawn.size()) / size_of(dtype);
+  fill_random(drawn.data(), dtype, elements, Distribution::normal(deviation), seed);
+  backend.upload(data, drawn);
+  for (std::size_t filled = drawn.size(); filled < total; filled = std::min(2 * filled, total)) {
+    backend.copy(data + filled, data, std::min(filled, total - filled));
   }
 }
 

@@ -6,9 +6,10 @@
 
 #include "cli/element.hpp"
 
-// A second copy for CPUs with AVX2, chosen when the program starts. Sanitizers can't follow the chooser.
+// A second copy for CPUs with AVX2, chosen when the program starts. (A copy for an architecture, such as haswell, would
+// not inline what is compiled for another.) Sanitizers can't follow the chooser.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define GATEFOLD_CLONES __attribute__((target_clones("arch=haswell", "default")))
+#define GATEFOLD_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define GATEFOLD_CLONES
 #endif
@@ -16,11 +17,19 @@
 namespace gatefold::cli::elementwise {
 namespace {
 
+// Fewer elements than this are done before a second thread has woken up.
+constexpr std::int64_t worth_a_thread = 1 << 14;
+
+// Comparisons are false for NaN, so that it passes through.
+inline float at_most(float x, float limit) { return x > limit ? limit : x; }
+inline float at_least(float x, float limit) { return x < limit ? limit : x; }
+
 // exp to about one unit in the last place of fp32: 2^n times a polynomial (Taylor, degree 7) on |r| <= ln(2)/2, with
 // n ln(2) subtracted in two parts. No table and no branch, so that it becomes vector code; std::exp does not.
 inline float exponential(float x) {
-  const float clamped = std::min(std::max(x, -87.0F), 88.0F);
-  const float n = (clamped * 1.44269504F + 0x1.8p23F) - 0x1.8p23F;  // rounds to an integer
+  const float clamped = at_least(at_most(x, 88.0F), -87.0F);
+  const float shifted = clamped * 1.44269504F + 0x1.8p23F;  // rounds to an integer, which is its lowest bits
+  const float n = shifted - 0x1.8p23F;
   const float r = (clamped - n * 0.693145752F) - n * 1.42860677e-6F;
   float p = 1.0F / 5040.0F;
   p = p * r + 1.0F / 720.0F;
@@ -30,7 +39,7 @@ inline float exponential(float x) {
   p = p * r + 0.5F;
   p = p * r + 1.0F;
   p = p * r + 1.0F;
-  const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23;
+  const std::uint32_t exponent = (std::bit_cast<std::uint32_t>(shifted) + 127U) << 23;
   return p * std::bit_cast<float>(exponent);
 }
 
@@ -47,7 +56,7 @@ struct GeluErf {
   float operator()(float g) const { return 0.5F * g * (1.0F + std::erf(g * 0.707106781F)); }
 };
 struct Relu {
-  float operator()(float g) const { return std::max(g, 0.0F); }
+  float operator()(float g) const { return at_least(g, 0.0F); }
 };
 struct Sigmoid {
   float operator()(float g) const { return sigmoid(g); }
@@ -58,7 +67,7 @@ struct Identity {
 struct Clamped {
   float limit, alpha;
   float operator()(float g) const {
-    const float low = std::min(g, limit);
+    const float low = at_most(g, limit);
     return low * sigmoid(alpha * low);
   }
 };
@@ -105,7 +114,7 @@ GATEFOLD_CLONES void multiply_clamped_run(const typename Element::Stored* activa
                                           typename Element::Stored* out, std::int64_t count, float limit, float beta) {
 #pragma omp simd
   for (std::int64_t j = 0; j < count; ++j) {
-    const float factor = std::min(std::max(Element::load(up[j]), -limit), limit) + beta;
+    const float factor = at_most(at_least(Element::load(up[j]), -limit), limit) + beta;
     out[j] = Element::store(Element::load(activated[j]) * factor);
   }
 }
@@ -113,7 +122,7 @@ GATEFOLD_CLONES void multiply_clamped_run(const typename Element::Stored* activa
 template <class Element, class Activate>
 void activate_rows(const ElementwisePass& p, Activate act) {
   using Stored = typename Element::Stored;
-#pragma omp parallel for
+#pragma omp parallel for if (p.tokens * p.intermediate_size > worth_a_thread)
   for (std::int64_t row = 0; row < p.tokens; ++row) {
     const Stored* gate = reinterpret_cast<const Stored*>(p.gate) + row * operand_stride(p);
     Stored* out = reinterpret_cast<Stored*>(p.activated) + row * p.intermediate_size;
@@ -126,7 +135,7 @@ void multiply_rows(const ElementwisePass& p) {
   using Stored = typename Element::Stored;
   const bool clamped = p.activation.kind == GATEFOLD_ACTIVATION_SWIGLU_CLAMPED;
   const std::byte* up_base = p.layout.packed() ? p.gate : p.up;
-#pragma omp parallel for
+#pragma omp parallel for if (p.tokens * p.intermediate_size > worth_a_thread)
   for (std::int64_t row = 0; row < p.tokens; ++row) {
     const Stored* activated = reinterpret_cast<const Stored*>(p.activated) + row * p.intermediate_size;
     const Stored* up = reinterpret_cast<const Stored*>(up_base) + row * operand_stride(p);
@@ -166,9 +175,9 @@ void multiply(const ElementwisePass& pass) {
 }
 
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t piece = std::size_t{1} << 20;
+  constexpr std::size_t piece = std::size_t{1} << 18;
   const auto pieces = static_cast<std::int64_t>((bytes + piece - 1) / piece);
-#pragma omp parallel for
+#pragma omp parallel for if (pieces > 1)
   for (std::int64_t i = 0; i < pieces; ++i) {
     const std::size_t begin = static_cast<std::size_t>(i) * piece;
     std::memcpy(to + begin, from + begin, std::min(piece, bytes - begin));

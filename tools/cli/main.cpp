@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -24,6 +26,25 @@ int fail(std::string message) {
   return bad_input;
 }
 
+// CLI11 2.1 makes the nearest representable number of one that is too large.
+void refuse_overflow(CLI::App& app) {
+  const auto refuse = [](const std::string& text) { return text + " does not fit 64 bits"; };
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.find("INT") == std::string::npos) continue;
+    const bool is_unsigned = type.find("UINT") != std::string::npos;
+    option->check([=](const std::string& text) {
+      errno = 0;
+      if (is_unsigned) {
+        std::strtoull(text.c_str(), nullptr, 10);
+      } else {
+        std::strtoll(text.c_str(), nullptr, 10);
+      }
+      return errno == ERANGE ? refuse(text) : std::string();
+    });
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"The gated MLP of transformers, fused.", "gatefold"};
   app.set_version_flag("--version", std::string("gatefold ") + gatefold_version());
@@ -31,6 +52,7 @@ int run(int argc, char** argv) {
   app.footer("Exit code: 0 good, 1 a check failed, 2 bad usage or input.");
   const std::vector<Command> commands{add_info(app),    add_run(app),    add_verify(app),    add_bench(app),
                                       add_explain(app), add_memory(app), add_checkpoint(app)};
+  for (const Command& command : commands) refuse_overflow(*command.app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -92,7 +92,7 @@ int memory(const Options& options) {
       fmt::format("Activations of the MLP's first half, {} tokens at a time, {} (columns: gatefold memory --help)",
                   options.chunk, name_of(dtype));
   report.columns = {{"model", "model", plain_text},
-                    {"up_scaling", "F/D", fixed_text},
+                    {"up_scaling", "F/D", number_text},
                     {"unfused_bytes", "unfused", bytes_text},
                     {"overwriting_bytes", "overwriting", bytes_text},
                     {"fused_bytes", "fused", bytes_text},

@@ -71,7 +71,7 @@ std::string percent_text(const Json& share) {
   return share.is_null() ? "-" : fmt::format("{:.1f} %", 100.0 * share.get<double>());
 }
 
-std::string fixed_text(const Json& number) {
+std::string number_text(const Json& number) {
   if (number.is_null()) return "-";
   const auto value = number.get<double>();
   return fmt::format("{:.{}f}", value, std::abs(value) < 1 ? 3 : std::abs(value) < 100 ? 2 : 1);

@@ -47,7 +47,7 @@ std::string time_text(const Json& microseconds);
 std::string bytes_text(const Json& bytes);
 std::string ratio_text(const Json& ratio);
 std::string error_text(const Json& error);
-std::string fixed_text(const Json& number);  // one decimal
+std::string number_text(const Json& number);
 std::string percent_text(const Json& share);
 
 // What every result carries: version, commit, command line, date.

@@ -8,7 +8,7 @@ namespace gatefold::cli {
 namespace {
 
 double copy_bytes_per_second(Backend& backend, const TimingOptions& timing) {
-  const std::size_t bytes = std::max<std::size_t>(8 * backend.cache_bytes(), std::size_t{64} << 20);
+  const std::size_t bytes = std::max<std::size_t>(4 * backend.cache_bytes(), std::size_t{64} << 20);
   const auto elements = static_cast<std::int64_t>(bytes / 4);
   const DeviceBuffer from = random_normal(backend, GATEFOLD_DTYPE_FP32, elements, 1.0, 1);
   const DeviceBuffer to(backend, bytes);

@@ -29,7 +29,7 @@ void validate(const RunOptions& options) {
   options.timing.validate();
   require_folder_of("--output", options.output);
   require_at_least("--layer", options.layer, 0);
-  require_at_least("--check-rows", options.check_rows, 1);
+  if (options.check_rows) require_at_least("--check-rows", *options.check_rows, 1);
   if (options.tokens) require_at_least("--tokens", *options.tokens, 0);
 }
 
@@ -91,8 +91,8 @@ Report report_of(const RunOptions& options, const RunJob& job) {
   report.columns = {{"way", "way", plain_text},
                     {"implementation", "implementation", plain_text},
                     {"time_us", "time", time_text},
-                    {"tflops", "TFLOP/s", fixed_text},
-                    {"gbps", "GB/s", fixed_text},
+                    {"tflops", "TFLOP/s", number_text},
+                    {"gbps", "GB/s", number_text},
                     {"ratio_vs_unfused", "vs unfused", ratio_text},
                     {"bytes_intermediate", "intermediates", bytes_text},
                     {"relative_l2", "error", error_text},
@@ -151,8 +151,9 @@ Command add_run(CLI::App& root) {
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
   app->add_option("--impl", options->implementation, "Force this implementation for the ops that have one of the name");
   app->add_option("--seed", options->seed, "Of the random x; default: a new one");
-  app->add_option("--check-rows", options->check_rows, "Rows to check at most, evenly spaced, the last among them")
-      ->capture_default_str();
+  app->add_option(
+      "--check-rows", options->check_rows,
+      "Rows to check at most, evenly spaced, the last among them; default: as many as take seconds, 16 at least");
   app->add_flag("--whole-block", options->whole_block, "Time mlp as one op, with all weights resident at once");
   options->timing.add_to(*app);
   options->table.add_to(*app, "--report");

@@ -42,6 +42,13 @@ Block with_tokens(Block block, std::int64_t tokens) {
   return block;
 }
 
+// As many as the double-precision check gets through in some ten seconds on two cores, and never fewer than 16.
+std::int64_t affordable_rows(const Block& block) {
+  constexpr std::int64_t products = 4'000'000'000;
+  const std::int64_t per_row = std::max<std::int64_t>(block.intermediate_size * block.hidden_size, 1);
+  return std::max<std::int64_t>(products / per_row, 16);
+}
+
 std::string way_name(const Way& way) {
   if (way.provider == "eager") return "unfused";
   return way.provider == "unfused" ? "act_and_mul" : name_of(way.op);
@@ -55,11 +62,11 @@ RunJob::RunJob(const RunOptions& options)
       seed_(options.seed ? *options.seed : std::random_device{}()),
       block_(block_of(options, layer_)),
       input_(make_input(options, block_, seed_)),
-      checked_rows_(sample_rows(input_.tokens(), options.check_rows)),
+      checked_rows_(sample_rows(input_.tokens(), options.check_rows.value_or(affordable_rows(block_)))),
       backend_(make_backend(block_.device)),
       weights_(*backend_, layer_),
       x_(DeviceBuffer::of(*backend_, input_.x())),
-      checker_(checked_rows_) {
+      checker_(checked_rows_, options.input.empty() ? GATEFOLD_DATA_ZERO_MEAN : GATEFOLD_DATA_ANY) {
   block_ = with_tokens(block_, input_.tokens());
   for (Way& way : ways_to_h(block_)) {
     std::string name = way_name(way);

@@ -25,7 +25,7 @@ struct RunOptions {
   std::string device = "auto";
   std::string implementation;
   std::optional<std::uint64_t> seed;
-  std::int64_t check_rows = 256;
+  std::optional<std::int64_t> check_rows;
   bool whole_block = false;
   TimingOptions timing;
   OutputOptions table;

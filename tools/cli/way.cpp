@@ -230,7 +230,7 @@ Json result_row(const Way& way, const Block& block, const std::string& model, co
            {"time_us", seconds * 1e6},
            {"time_us_p10", quantile(samples, 0.1) * 1e6},
            {"time_us_p90", quantile(samples, 0.9) * 1e6},
-           {"tflops", finite_or_null(way.cost.flops / seconds * 1e-12)},
+           {"tflops", way.cost.flops == 0.0 ? Json(nullptr) : finite_or_null(way.cost.flops / seconds * 1e-12)},
            {"gbps", finite_or_null(way.cost.bytes / seconds * 1e-9)},
            {"bytes_intermediate", way.bytes_intermediate}};
   row["ratio_vs_unfused"] = ratio_or_null(baselines.unfused, samples);

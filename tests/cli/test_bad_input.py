@@ -1,0 +1,121 @@
+"""Bad usage and bad input: exit code 2, one line that names the thing and the values, and nothing half-written."""
+
+import struct
+
+from support import QUICK, ToolTest, run_tool, write_safetensors
+
+
+class Usage(ToolTest):
+    def test_command_line(self):
+        self.bad(words=["subcommand"])
+        self.bad("dance")
+        self.bad("info", "--no-such-option")
+        self.bad("run", words=["checkpoint"])
+        self.bad("explain", "--tokens", "many")
+        self.bad("run", "somewhere", "--tokens", "99999999999999999999", words=["99999999999999999999"])
+
+    def test_names(self):
+        self.bad("memory", "--model", "llama3.1-9b", words=["llama3.1-9b", "llama3.1-8b"])
+        self.bad("memory", "--format", "xml", words=["xml", "md, csv, json"])
+        self.bad("memory", "--dtype", "int8", words=["int8", "bf16"])
+        sizes = ("--hidden-size", 16, "--intermediate-size", 24)
+        self.bad("explain", *sizes, "--op", "conv", words=["conv", "gate_up"])
+        self.bad("explain", *sizes, "--layout", "diagonal", words=["diagonal", "separate"])
+        self.bad("explain", *sizes, "--layout", "gate_up:8", words=["gate_up:8"])
+        self.bad("explain", *sizes, "--layout", "interleaved_gate_up:x", words=['"x"'])
+        self.bad("explain", *sizes, "--activation", "tanh", words=["tanh", "silu"])
+        self.bad("explain", *sizes, "--device", "tpu", words=["tpu", "cuda"])
+        self.bad("explain", *sizes, "--device", "cpu", "--impl", "magic", words=["magic", "reference"])
+        self.bad("bench", "--device", "cpu", "--provider", "magic", words=["magic", "gemm-only"])
+        self.bad("verify", "--device", "cpu", "--impl", "magic", words=["magic", "reference"])
+
+    def test_values(self):
+        self.bad("memory", "--chunk", 0, words=["--chunk", "0", "1"])
+        self.bad("memory", "--chunk", 2**62, "--model", "llama3.1-8b", words=[2**62, "overflow"])
+        self.bad("explain", "--model", "llama3.1-8b", "--tp", 3, words=["14336", "llama3.1-8b", "3"])
+        self.bad("explain", "--model", "llama3.1-8b", "--tp", 0, words=["--tp", "0"])
+        self.bad("explain", "--hidden-size", 16, "--intermediate-size", 24, "--tp", 2, words=["--tp", "2", "--model"])
+        self.bad("explain", "--model", "llama3.1-8b", "--hidden-size", 16, words=["llama3.1-8b", "--hidden-size"])
+        self.bad("explain", words=["--model"])
+        self.bad("explain", "--hidden-size", -5, "--intermediate-size", 24, words=["hidden_size", "-5"])
+        self.bad("explain", "--hidden-size", 16, "--intermediate-size", 20, "--layout", "interleaved_gate_up:8",
+                 words=["20", "8"])
+        self.bad("explain", "--hidden-size", 2**40, "--intermediate-size", 2**40, words=[2**40, "overflow"])
+        self.bad("explain", "--model", "llama3.1-8b", "--tokens", "4,-4", words=["--tokens", "-4"])
+        self.bad("bench", "--rounds", 0, words=["--rounds", "0"])
+        self.bad("bench", "--min-time", -1, words=["--min-time", "-1"])
+        self.bad("verify", "--sizes", "16,-16", words=["--sizes", "-16"])
+        self.bad("verify", "--iterations", 0, words=["--iterations", "0"])
+        self.bad("checkpoint", "--model", "smollm2-135m", "--layers", 0, "--output", self.folder / "c",
+                 words=["--layers", "0"])
+
+    def test_cuda_where_there_is_none(self):
+        if "absent" not in str(self.table("info")["context"]["devices"]):
+            self.skipTest("this machine has a GPU")
+        self.bad("run", "somewhere", "--device", "cuda")
+        self.bad("explain", "--model", "llama3.1-8b", "--device", "cuda", words=["cuda"])
+
+
+class Files(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.checkpoint("--hidden-size", 16, "--intermediate-size", 24, "--layers", 2)
+        self.before = sorted(self.folder.rglob("*"))
+
+    def bad_run(self, *arguments, words):
+        self.bad("run", *arguments, *QUICK, words=words)
+        self.assertEqual(sorted(p for p in self.folder.rglob("*") if p.suffix != ".x"), self.before)
+
+    def x_file(self, dtype, shape, size, name="x"):
+        file = self.folder / "input.x"
+        write_safetensors(file, {name: (dtype, shape, bytes(size))})
+        return file
+
+    def test_checkpoints(self):
+        self.bad_run(self.folder / "nowhere", words=["nowhere"])
+        self.bad_run(self.model, "--layer", 2, words=["layer", "2"])
+        self.bad_run(self.model, "--layer", -1, words=["--layer", "-1"])
+        self.bad_run(self.model, "--tokens", -1, words=["--tokens", "-1"])
+        self.bad_run(self.model, "--tokens", 2**60, words=["overflow"])
+        self.bad_run(self.model, "--tokens", 2**48, words=["memory"])
+
+    def test_truncated_checkpoint(self):
+        file = self.model / "model.safetensors"
+        data = file.read_bytes()
+        file.write_bytes(data[:-100])
+        self.bad_run(self.model, words=["model.safetensors"])
+
+    def test_checkpoint_without_an_activation(self):
+        (self.model / "config.json").unlink()
+        self.before = sorted(self.folder.rglob("*"))
+        self.bad_run(self.model, words=["--activation"])
+
+    def test_inputs(self):
+        wrong = self.x_file("F32", [4, 16], 256)
+        self.bad_run(self.model, "--input", wrong, words=["input.x", "x", "F32", "BF16"])
+        wrong = self.x_file("BF16", [4, 17], 136)
+        self.bad_run(self.model, "--input", wrong, words=["[4, 17]", "16"])
+        wrong = self.x_file("BF16", [64], 128)
+        self.bad_run(self.model, "--input", wrong, words=["[64]"])
+        right = self.x_file("BF16", [4, 16], 128)
+        self.bad_run(self.model, "--input", right, "--tokens", 5, words=["[4, 16]", "5"])
+        wrong = self.x_file("BF16", [4, 16], 128, name="z")
+        self.bad_run(self.model, "--input", wrong, words=["input.x", "x"])
+        self.bad_run(self.model, "--input", self.folder / "nowhere.x", words=["nowhere.x"])
+        long_header = self.folder / "input.x"
+        long_header.write_bytes(struct.pack("<Q", 1 << 40) + b"{}")
+        self.bad_run(self.model, "--input", long_header, words=["input.x", 1 << 40])
+
+    def test_outputs_stay_as_they_were(self):
+        old = self.folder / "old.x"
+        old.write_text("old")
+        self.bad_run(self.model, "--layer", 9, "--output", old, words=["9"])
+        self.assertEqual(old.read_text(), "old")
+        self.bad_run(self.model, "--tokens", 2, "--output", self.folder / "no" / "y", words=["no/y"])
+        self.bad("memory", "--output", self.folder / "no" / "table.md", words=["no/table.md"])
+        self.assertFalse((self.folder / "no").exists())
+
+    def test_generated_checkpoint_replaces_nothing_unasked(self):
+        self.bad("checkpoint", "--hidden-size", 16, "--intermediate-size", 24, "--output", self.model,
+                 words=[self.model.name])
+        self.assertEqual(run_tool("run", self.model, "--tokens", 2, *QUICK).returncode, 0)
