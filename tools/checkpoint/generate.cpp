@@ -197,7 +197,7 @@ void remove_stale(const fs::path& folder, const std::set<std::string>& written) 
     if (is_weight_file(name) && !written.contains(name)) stale.push_back(entry.path());
   }
   // The index first: it names the others.
-  std::ranges::stable_partition(stale, [](const fs::path& path) { return path.filename() == index_name; });
+  std::stable_partition(stale.begin(), stale.end(), [](const fs::path& path) { return path.filename() == index_name; });
   for (const fs::path& path : stale) {
     if (!fs::remove(path, error)) throw_input_error(path.string(), ": cannot remove: ", error.message());
   }
