@@ -8,10 +8,11 @@
 namespace gatefold::cpu {
 namespace {
 
-constexpr std::int64_t piece = 512;           // elements at a time: four buffers of 2 KiB, one of 4 KiB
-constexpr std::int64_t smallest_run = 64;     // shorter runs of one half are read together with the other half's
-constexpr std::int64_t span = 8 * piece;      // what a thread takes at a time
-constexpr std::int64_t serial_below = 16384;  // elements: starting the threads costs more than that saves
+constexpr std::int64_t piece = 512;        // elements at a time: four buffers of 2 KiB, one of 4 KiB
+constexpr std::int64_t smallest_run = 64;  // shorter runs of one half are read together with the other half's
+constexpr std::int64_t span = 8 * piece;   // what a thread takes at a time
+// In elements: starting the threads costs more than that saves. Without OpenMP there are none.
+[[maybe_unused]] constexpr std::int64_t serial_below = 16384;
 
 using Buffer = std::array<float, piece>;
 
