@@ -60,13 +60,13 @@ Status encode(const Problem& problem, const Operands& operands, Arguments& argum
   using Element = typename Shape::Element;
   constexpr int chunk = Epilogue<config, Element>::chunk;
   constexpr CUtensorMapDataType type = tensor_type<Element>;
-  Status status = encode_matrix(arguments.x, type, {operands.x, operands.tokens, problem.hidden_size, problem.ld_x},
-                                config.tile_m / config.cluster_n, Config::tile_k, Swizzle::bytes_128);
-  if (!status.ok()) return status;
-  status =
+  Status x = encode_matrix(arguments.x, type, {operands.x, operands.tokens, problem.hidden_size, problem.ld_x},
+                           config.tile_m / config.cluster_n, Config::tile_k, Swizzle::bytes_128);
+  if (!x.ok()) return x;
+  Status out =
       encode_matrix(arguments.out, type, {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out}, 64,
                     chunk, chunk == 64 ? Swizzle::bytes_128 : Swizzle::bytes_64);
-  if (!status.ok()) return status;
+  if (!out.ok()) return out;
   return encode_weights<Shape>(problem, operands, arguments);
 }
 
