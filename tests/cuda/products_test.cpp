@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cstring>
+
+#include "cuda_support.hpp"
+#include "ops/targets.hpp"
+
+// The products' tiles: sums, tokens and columns that end anywhere in one, with rows aligned so that the tensor core
+// kernels take them, however odd their lengths are. The padding behind each row of the output holds canaries.
+namespace gatefold::test {
+namespace {
+
+std::int64_t up_to_multiple_of_8(std::int64_t length) { return (length + 7) / 8 * 8; }
+
+class Products : public TargetTest {
+ protected:
+  // Rows of whole 16-byte pieces; behind those of the output one piece more.
+  Spec aligned(std::int64_t tokens, std::int64_t hidden_size, std::int64_t intermediate_size,
+               const Layout& layout = Layout::separate()) const {
+    Spec s = spec(tokens, hidden_size, intermediate_size);
+    const std::int64_t behind_sum = up_to_multiple_of_8(hidden_size) - hidden_size;
+    const std::int64_t behind_columns = up_to_multiple_of_8(intermediate_size) - intermediate_size;
+    s.layout = layout;
+    s.padding = {.x = behind_sum,
+                 .gate = s.op == GATEFOLD_OP_GEMM_GATED ? behind_columns : behind_sum,
+                 .up = uses_layout(s.op) && layout.packed() ? 0 : behind_sum,
+                 .out = behind_columns + 8};
+    return s;
+  }
+  // 1 in the thorough mode, otherwise a few: a loop that takes such steps has a part of all values in each run.
+  static std::int64_t step(Random& random) { return thorough() ? 1 : 1 + static_cast<std::int64_t>(random() % 24); }
+  static Values values(Random& random) { return random() % 2 == 0 ? Values::zero_mean : Values::all_positive; }
+};
+INSTANTIATE_TEST_SUITE_P(All, Products,
+                         testing::ValuesIn(targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})),
+                         target_name);
+
+TEST_P(Products, TailsOfTheSum) {
+  Random random = test_random();
+  for (std::int64_t D = 8; D <= 700; D += step(random)) {
+    Spec s = aligned(70, D, 72);
+    s.values = values(random);
+    expect_right(s, random);
+  }
+}
+
+TEST_P(Products, TailsOfTheTokens) {
+  Random random = test_random();
+  for (const std::int64_t tile : {64, 128, 192, 256, 384, 512}) {  // and two of each of the first three, for clusters
+    for (const std::int64_t T : {tile - 1, tile, tile + 1}) {
+      for (const std::int64_t F : {std::int64_t{40}, std::int64_t{264}}) {
+        Spec s = aligned(T, 72, F);
+        s.values = values(random);
+        expect_right(s, random);
+      }
+    }
+  }
+}
+
+TEST_P(Products, TailsOfTheColumns) {
+  Random random = test_random();
+  for (const std::int64_t tile : {32, 64, 96, 128, 192, 256, 384, 512}) {
+    for (const std::int64_t F : {tile - 8, tile - 1, tile, tile + 1, tile + 8}) {
+      Spec s = aligned(65, 80, F);
+      s.values = values(random);
+      expect_right(s, random);
+    }
+  }
+}
+
+TEST_P(Products, EveryLayoutOverSeveralTiles) {
+  Random random = test_random();
+  for (const Layout& layout : layouts_of(GetParam().op, 384)) {
+    for (const std::int64_t D : {64, 77, 200}) {
+      Spec s = aligned(193, D, 384, layout);
+      s.values = values(random);
+      expect_right(s, random);
+    }
+  }
+}
+
+TEST_P(Products, ManyLaunchesAreBitIdentical) {
+  constexpr int copies = 16;  // outputs in flight at a time
+  Random random = test_random();
+  for (const std::int64_t tokens : {65, 300}) {
+    Experiment experiment(aligned(tokens, 712, 520), random);
+    if (!experiment.run(GetParam().implementation)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+    const Plan plan(experiment.desc(GetParam().implementation));
+    std::vector<Tensor> outs;
+    std::vector<Tensor> workspaces;
+    for (int i = 0; i < copies; ++i) {
+      outs.push_back(experiment.make_out());
+      workspaces.push_back(experiment.make_workspace(plan));
+      workspaces.back().upload();
+    }
+    for (int pass = 0; pass < (thorough() ? 3000 : 6); ++pass) {
+      for (Tensor& out : outs) out.upload();
+      for (int i = 0; i < copies; ++i) plan.run(experiment.device_args(outs[i], workspaces[i]));
+      for (Tensor& out : outs) {
+        out.download();
+        for (std::int64_t t = 0; t < tokens; ++t) {
+          for (std::int64_t c = 0; c < experiment.columns(); ++c) {
+            ASSERT_EQ(out.get(t, c), experiment.out(t, c)) << "pass " << pass << " row " << t << " column " << c;
+          }
+        }
+        out.expect_surroundings_unchanged("out");
+        out.poison();
+      }
+    }
+  }
+}
+
+// The architectures' own kernels are listed, are taken where they can run, and can be passed over by name.
+TEST(Listed, ArchitecturesAndForcing) {
+  gatefold_device_info info{};
+  ASSERT_EQ(gatefold_device_query(GATEFOLD_DEVICE_CUDA, 0, &info), GATEFOLD_SUCCESS);
+  const bool hopper = std::strcmp(info.features, "sm_90") == 0;
+  for (const gatefold_op op : {GATEFOLD_OP_GEMM, GATEFOLD_OP_GATE_UP}) {
+    SCOPED_TRACE(name(op));
+    std::vector<std::string> names;
+    for (int i = 0; const char* listed = gatefold_implementation_name(op, GATEFOLD_DEVICE_CUDA, i); ++i) {
+      names.emplace_back(listed);
+    }
+    EXPECT_NE(std::find(names.begin(), names.end(), "sm90"), names.end());
+    EXPECT_EQ(names.back(), "simt");
+    if (!hopper) continue;
+    Random random = test_random();
+    const Experiment experiment({.op = op,
+                                 .dtype = GATEFOLD_DTYPE_BF16,
+                                 .activation = Activation::silu(),
+                                 .tokens = 256,
+                                 .hidden_size = 128,
+                                 .intermediate_size = 256},
+                                random);
+    for (const char* forced : {"sm90", "simt"}) {
+      EXPECT_EQ(std::string(Plan(experiment.desc(forced)).implementation(256)), forced);
+    }
+    EXPECT_EQ(std::string(Plan(experiment.desc()).implementation(256)), "sm90");
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test
