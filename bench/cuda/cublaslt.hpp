@@ -30,12 +30,12 @@ class CublasLt {
   cublasLtHandle_t handle_ = nullptr;
 };
 
-// out [tokens, rows] = x [tokens, length] . w [rows, length]^T, packed, fp32 accumulation, by the fastest of the
-// heuristics' top candidates on this device: each is timed when the product is made.
+// out [tokens, rows] = x [tokens, length] . w [rows, length]^T, fp32 accumulation, packed but for the rows of w, which
+// may be ld_w apart (0: packed). Of the heuristics' top candidates the first is taken until tune() has timed them all.
 class CublasLtGemm {
  public:
   CublasLtGemm(const CublasLt& library, gatefold_dtype dtype, std::int64_t tokens, std::int64_t rows,
-               std::int64_t length);
+               std::int64_t length, std::int64_t ld_w = 0);
   ~CublasLtGemm();
   CublasLtGemm(const CublasLtGemm&) = delete;
   CublasLtGemm& operator=(const CublasLtGemm&) = delete;

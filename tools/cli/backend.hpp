@@ -48,6 +48,7 @@ class Backend {
   virtual void download(std::span<std::byte> host_data, const void* device_data) = 0;
   virtual std::size_t peak_allocated() const = 0;  // bytes from allocate(), at their most since reset_peak()
   virtual void reset_peak() = 0;
+  virtual std::size_t memory_in_use() const = 0;  // of the device, whoever allocated it
 
   // Bytes of the last-level cache: timed buffers are rotated past it.
   virtual std::size_t cache_bytes() const = 0;
@@ -55,6 +56,9 @@ class Backend {
   virtual void* stream() const = 0;  // for gatefold_args
   virtual void synchronise() = 0;
   virtual double seconds(const std::function<void()>& enqueue) = 0;  // that the enqueued work takes
+  // Does the power and heat of earlier work change what later work takes? Then each timing is preceded by as much of
+  // the same, untimed.
+  virtual bool remembers_earlier_work() const = 0;
 
   // Enqueued like the library's ops.
   virtual void activation_pass(const ElementwisePass& pass) = 0;

@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/input_error.hpp"
 #include "cli/bench_data.hpp"
+#include "cli/block_memory.hpp"
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
 #include "cli/roofline.hpp"
@@ -35,10 +37,14 @@ struct Options {
 constexpr const char* help =
     "Providers of gate_up, gemm_gated and mlp: gatefold; unfused (products, then act_and_mul); eager (products, then "
     "an\n"
-    "activation pass and a multiplication pass); gemm-only (the products, with no activation). On the CPU the "
-    "products\n"
-    "are the library's own gemm. Of act_and_mul: gatefold, eager, and copy (a copy that moves as many bytes).\n"
-    "Providers take turns in rounds; times are medians of the rounds, ratios the medians of the rounds' ratios, > 1\n"
+    "activation pass and a multiplication pass); gemm-only (the products, with no activation). The\n"
+    "products are cuBLASLt's on a GPU (of its heuristics' top candidates the fastest), the library's own gemm on a "
+    "CPU;\n"
+    "gemm, on a GPU: the library's own products, with no activation. Of act_and_mul: gatefold, eager, and copy (a copy "
+    "that moves as many bytes).\n"
+    "memory: what a provider alone takes beside x and the weights, measured.\n"
+    "Providers take turns in rounds, in a new order each, and on a GPU each first runs as long untimed; times are "
+    "medians of the rounds, ratios the medians of the rounds' ratios, > 1\n"
     "faster than the baseline. Random normal data; weights rotate past the last-level cache.\n"
     "--roofline adds bytes, operations, their ratio, what bounds them on this device (its copy bandwidth and its\n"
     "largest products, measured first) and the fraction of that bound which was reached.";
@@ -81,7 +87,7 @@ Block block_of(const Plan& plan, const Options& options, const Shape& shape, std
 Plan plan_of(Options& options) {
   options.output.validate();
   options.timing.validate();
-  Plan plan{.device = parse_device(options.device),
+  Plan plan{.device = parse_present_device(options.device),
             .dtype = parse_dtype(options.dtype),
             .layout = parse_layout(options.layout)};
   fill_in_defaults(options, plan.device);
@@ -150,18 +156,45 @@ class Bench {
     }
     if (ways.empty()) return;
     const BenchData data(*backend_, op, block, ways, weights, options_.seed);
+    const std::string cell = fmt::format("{}, {}, {} tokens: ", name_of(op), shape.model, block.tokens);
+    for (const Way& way : ways) {
+      progress_.show(cell + "preparing " + way.provider);
+      for (const StagePtr& stage : way.stages) stage->prepare(data.of_call(0), *backend_);
+    }
     std::vector<Participant> participants;
     for (const Way& way : ways) {
       participants.push_back({way.provider, [&](std::int64_t call) { way.enqueue(data.of_call(call), *backend_); }});
     }
-    const std::string cell = fmt::format("{}, {}, {} tokens: ", name_of(op), shape.model, block.tokens);
     const auto samples = time_in_rounds(*backend_, participants, options_.timing,
                                         [&](const std::string& what) { progress_.show(cell + what); });
-    add_rows(shape, block, ways, samples);
+    std::vector<std::optional<std::size_t>> memory;
+    for (const Way& way : ways) memory.push_back(memory_of(way, block, data));
+    add_rows(shape, block, ways, samples, memory);
+  }
+
+  // The bytes of the device that a provider takes by itself beside x and the weights: what it writes, and workspaces,
+  // whoever allocates them. Only where no operand shares a buffer with what a baseline writes.
+  std::optional<std::size_t> memory_of(const Way& like, const Block& block, const BenchData& data) {
+    const bool block_output = like.op == GATEFOLD_OP_MLP;
+    if (like.op != GATEFOLD_OP_GATE_UP && !block_output) return {};
+    const bool bare = like.provider == "gemm-only" || like.provider == "gemm";
+    const bool stores_products = like.provider != "gatefold";
+    const std::size_t before = backend_->memory_in_use();
+    const Way way = *find_provider(plan_.device, like.provider).make(like.op, block);
+    const BlockMemory memory(*backend_, block,
+                             {.gate_and_up = stores_products,
+                              .activated = like.provider == "eager",
+                              .h = block_output ? stores_products : !bare,
+                              .y = block_output,
+                              .room_for_copy = false},
+                             way.workspace_size());
+    way.enqueue(memory.tensors(data.of_call(0)), *backend_);
+    backend_->synchronise();
+    return backend_->memory_in_use() - before;
   }
 
   void add_rows(const Shape& shape, const Block& block, const std::vector<Way>& ways,
-                const std::vector<Samples>& samples) {
+                const std::vector<Samples>& samples, const std::vector<std::optional<std::size_t>>& memory) {
     const auto samples_of = [&](const char* provider) -> const Samples* {
       for (std::size_t i = 0; i < ways.size(); ++i) {
         if (ways[i].provider == provider) return &samples[i];
@@ -171,6 +204,7 @@ class Bench {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       const Baselines baselines{samples_of("unfused"), samples_of("gemm-only")};
       Json row = result_row(ways[i], block, shape.model, samples[i], baselines);
+      row["memory_bytes"] = memory[i] ? Json(*memory[i]) : Json(nullptr);
       if (ways[i].op == GATEFOLD_OP_ACT_AND_MUL) {
         for (const char* baseline : {"eager", "copy"}) {
           const Samples* theirs = samples_of(baseline);
@@ -203,6 +237,7 @@ std::vector<Column> columns_of(const Options& options, const Plan& plan) {
                               {"tflops", "TFLOP/s", number_text},
                               {"gbps", "GB/s", number_text},
                               {"bytes_intermediate", "intermediates", bytes_text},
+                              {"memory_bytes", "memory", bytes_text},
                               {"ratio_vs_unfused", "vs unfused", ratio_text},
                               {"ratio_vs_gemm_only", "vs gemm-only", ratio_text}};
   if (std::find(plan.ops.begin(), plan.ops.end(), GATEFOLD_OP_ACT_AND_MUL) != plan.ops.end()) {

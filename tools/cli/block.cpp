@@ -30,6 +30,11 @@ HalfRows half_rows(const Block& block, bool up_half) {
   return {block.layout.block() <= 1, weight_row(block, up_half, 0) * D, interleaved ? 2 * D : D};
 }
 
+const std::byte* half_weights(const Block& block, const Tensors& tensors, bool up_half) {
+  if (!block.layout.packed()) return up_half ? tensors.w_up : tensors.w_gate;
+  return tensors.w_gate == nullptr ? nullptr : tensors.w_gate + half_rows(block, up_half).offset * block.element();
+}
+
 std::int64_t weight_row(const Block& block, bool up_half, std::int64_t row) {
   if (!block.layout.packed()) return row;
   const gatefold_layout kind = block.layout.kind();

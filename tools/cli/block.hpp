@@ -55,6 +55,9 @@ struct HalfRows {
 };
 HalfRows half_rows(const Block& block, bool up_half);
 
+// Where those rows begin.
+const std::byte* half_weights(const Block& block, const Tensors& tensors, bool up_half);
+
 // The row of the stored weights that holds row `row` of one half; for packed layouts, of the one tensor.
 std::int64_t weight_row(const Block& block, bool up_half, std::int64_t row);
 

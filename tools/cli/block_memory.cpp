@@ -9,11 +9,10 @@ DeviceBuffer allocate_if(bool used, Backend& backend, std::size_t bytes) {
 
 }  // namespace
 
-// `activated` has room for half as much again: the copy that stands in for act_and_mul's traffic writes there.
 BlockMemory::BlockMemory(Backend& backend, const Block& block, Use use, std::size_t workspace_bytes)
     : block_(block),
       gate_and_up_(allocate_if(use.gate_and_up, backend, 2 * block.h_bytes())),
-      activated_(allocate_if(use.activated, backend, block.h_bytes() * 3 / 2)),
+      activated_(allocate_if(use.activated, backend, use.room_for_copy ? block.h_bytes() * 3 / 2 : block.h_bytes())),
       h_(allocate_if(use.h, backend, block.h_bytes())),
       y_(allocate_if(use.y, backend, block.x_bytes())),
       workspace_(allocate_if(workspace_bytes != 0, backend, workspace_bytes)),

@@ -17,6 +17,7 @@ class BlockMemory {
     bool activated = true;
     bool h = true;
     bool y = true;
+    bool room_for_copy = true;  // `activated` holds half as much again, for the copy of act_and_mul's bytes
   };
   BlockMemory(Backend& backend, const Block& block, Use use, std::size_t workspace_bytes);
 

@@ -73,6 +73,7 @@ class CpuBackend final : public Backend {
 
   std::size_t peak_allocated() const override { return peak_; }
   void reset_peak() override { peak_ = allocated_; }
+  std::size_t memory_in_use() const override { return allocated_; }
 
   std::size_t cache_bytes() const override {
     const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -87,6 +88,8 @@ class CpuBackend final : public Backend {
     enqueue();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
+
+  bool remembers_earlier_work() const override { return false; }
 
   void activation_pass(const ElementwisePass& pass) override { elementwise::activate(pass); }
   void multiply_pass(const ElementwisePass& pass) override { elementwise::multiply(pass); }

@@ -91,11 +91,6 @@ Desc describe_product(const Block& block, std::int64_t columns, std::int64_t ld_
   return desc;
 }
 
-const std::byte* half_of(const Block& block, const Tensors& t, bool up_half) {
-  if (!block.layout.packed()) return up_half ? t.w_up : t.w_gate;
-  return advance(t.w_gate, half_rows(block, up_half).offset, block.dtype);
-}
-
 ElementwisePass pass_over(const Block& block, const Tensors& t) {
   return {.dtype = block.dtype,
           .layout = block.layout,
@@ -131,7 +126,7 @@ StagePtr up_product(const Block& block) {
 StagePtr half_product(const Block& block, bool up_half) {
   return make_op(describe_product(block, block.intermediate_size, half_rows(block, up_half).ld), block,
                  [block, up_half](const Tensors& t) {
-                   return Args{.x = t.x, .up = half_of(block, t, up_half), .out = up_half ? t.up : t.gate};
+                   return Args{.x = t.x, .up = half_weights(block, t, up_half), .out = up_half ? t.up : t.gate};
                  });
 }
 
@@ -150,7 +145,7 @@ StagePtr gemm_gated(const Block& block) {
   Desc desc = describe(block, GATEFOLD_OP_GEMM_GATED);
   desc.ld = {.x = block.hidden_size, .gate = F, .up = half_rows(block, true).ld, .out = F};
   return make_op(desc, block, [block](const Tensors& t) {
-    return Args{.x = t.x, .gate = t.gate, .up = half_of(block, t, true), .out = t.h};
+    return Args{.x = t.x, .gate = t.gate, .up = half_weights(block, t, true), .out = t.h};
   });
 }
 
@@ -184,6 +179,11 @@ StagePtr mlp(const Block& block) {
   return make_op(desc, block, [packed](const Tensors& t) {
     return Args{.x = t.x, .gate = t.w_gate, .up = packed ? nullptr : t.w_up, .down = t.w_down, .out = t.y};
   });
+}
+
+const ProductStages& library_products() {
+  static const ProductStages stages{gate_product, up_product, half_product, down_product};
+  return stages;
 }
 
 StagePtr activation_pass(const Block& block) {

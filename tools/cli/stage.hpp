@@ -33,6 +33,9 @@ class Stage {
   virtual std::size_t workspace_size() const { return 0; }
   virtual void enqueue(const Tensors& tensors, Backend& backend) const = 0;
 
+  // What the stage does once before it is timed, on buffers like those of the calls. Overwrites its output.
+  virtual void prepare(const Tensors& /*tensors*/, Backend& /*backend*/) const {}
+
   // Holds the stage's output against its inputs as they are stored, both on the host. Empty for what is not the
   // library's.
   virtual std::optional<gatefold_error_report> check(const Tensors& /*host*/, const RowSample& /*rows*/,
@@ -51,6 +54,15 @@ StagePtr gemm_gated(const Block& block);
 StagePtr gate_up(const Block& block);
 StagePtr down_product(const Block& block);
 StagePtr mlp(const Block& block);
+
+// Who computes the plain products of a way: the library, or what it is compared with.
+struct ProductStages {
+  StagePtr (*gate)(const Block& block);
+  StagePtr (*up)(const Block& block);
+  StagePtr (*half)(const Block& block, bool up_half);
+  StagePtr (*down)(const Block& block);
+};
+const ProductStages& library_products();
 
 // Plain passes.
 StagePtr activation_pass(const Block& block);

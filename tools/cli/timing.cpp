@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include "checkpoint/input_error.hpp"
 #include "cli/options.hpp"
@@ -27,15 +29,19 @@ class Timed {
     calls_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted), 1, max_calls);
   }
 
-  double seconds_per_call() { return seconds_of(calls_) / static_cast<double>(calls_); }
+  double seconds_per_call() {
+    if (backend_.remembers_earlier_work()) enqueue(calls_);
+    return seconds_of(calls_) / static_cast<double>(calls_);
+  }
 
  private:
   static constexpr std::int64_t max_calls = std::int64_t{1} << 20;
 
+  void enqueue(std::int64_t calls) {
+    for (std::int64_t i = 0; i < calls; ++i) participant_.enqueue(next_call_++);
+  }
   double seconds_of(std::int64_t calls) {
-    return backend_.seconds([&] {
-      for (std::int64_t i = 0; i < calls; ++i) participant_.enqueue(next_call_++);
-    });
+    return backend_.seconds([&] { enqueue(calls); });
   }
 
   Backend& backend_;
@@ -64,10 +70,13 @@ std::vector<Samples> time_in_rounds(Backend& backend, const std::vector<Particip
     timed.emplace_back(backend, participant).calibrate(options.min_time_ms * 1e-3);
   }
   std::vector<Samples> samples(participants.size());
+  std::vector<std::size_t> order(timed.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(std::random_device{}());
   for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t turn = 0; turn < timed.size(); ++turn) {
-      // Each round starts with another, so that nobody always runs on the heat of the same neighbour.
-      const std::size_t i = (turn + static_cast<std::size_t>(round)) % timed.size();
+    // A new order each time, so that nobody always runs on the heat of the same neighbour.
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
       progress("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds) + ": " +
                participants[i].name);
       samples[i].push_back(timed[i].seconds_per_call());

@@ -16,7 +16,7 @@ namespace gatefold::cli {
 
 struct TimingOptions {
   int rounds = 7;
-  double min_time_ms = 50.0;  // of each participant in each round, or one call where that takes longer
+  double min_time_ms = 60.0;  // of each participant in each round, or one call where that takes longer
 
   void add_to(CLI::App& app);
   void validate() const;  // throws checkpoint::InputError

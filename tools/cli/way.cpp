@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "checkpoint/input_error.hpp"
+#if GATEFOLD_TOOL_WITH_CUBLASLT
+#include "cli/cublaslt_products.hpp"
+#endif
 
 namespace gatefold::cli {
 namespace {
@@ -23,16 +26,25 @@ void add(Way& way, StagePtr stage, const Cost& cost) {
   way.cost += cost;
 }
 
-void add_half(Way& way, const Block& block, bool up_half) {
-  add(way, half_product(block, up_half), product_cost(block, block.intermediate_size, block.hidden_size));
+// The strongest products of a device. On the CPU they are the library's own: oneDNN's, as anybody else would call it.
+const ProductStages& baseline_products(gatefold_device device) {
+#if GATEFOLD_TOOL_WITH_CUBLASLT
+  if (device == GATEFOLD_DEVICE_CUDA) return cublaslt_products();
+#endif
+  static_cast<void>(device);
+  return library_products();
+}
+
+void add_half(Way& way, const Block& block, const ProductStages& products, bool up_half) {
+  add(way, products.half(block, up_half), product_cost(block, block.intermediate_size, block.hidden_size));
 }
 
 // gate and up to memory: one product of packed weights, two of separate ones
-void add_both_products(Way& way, const Block& block) {
+void add_both_products(Way& way, const Block& block, const ProductStages& products) {
   const std::int64_t F = block.intermediate_size;
   const bool packed = block.layout.packed();
-  add(way, gate_product(block), product_cost(block, packed ? 2 * F : F, block.hidden_size));
-  if (!packed) add(way, up_product(block), product_cost(block, F, block.hidden_size));
+  add(way, products.gate(block), product_cost(block, packed ? 2 * F : F, block.hidden_size));
+  if (!packed) add(way, products.up(block), product_cost(block, F, block.hidden_size));
   way.bytes_intermediate += static_cast<std::int64_t>(2 * block.h_bytes());
 }
 
@@ -56,13 +68,13 @@ void add_gemm_gated(Way& way, const Block& block) {
   add(way, gemm_gated(block), cost);
 }
 
-void add_down(Way& way, const Block& block) {
-  add(way, down_product(block), product_cost(block, block.hidden_size, block.intermediate_size));
+void add_down(Way& way, const Block& block, const ProductStages& products) {
+  add(way, products.down(block), product_cost(block, block.hidden_size, block.intermediate_size));
 }
 
 // gemm_gated's operand gate is an input of the op: what a baseline adds to it is one product into `up`.
-void add_up_only(Way& way, const Block& block) {
-  add_half(way, block, true);
+void add_up_only(Way& way, const Block& block, const ProductStages& products) {
+  add_half(way, block, products, true);
   way.bytes_intermediate += static_cast<std::int64_t>(block.h_bytes());
 }
 
@@ -78,7 +90,7 @@ std::optional<Way> make_gatefold(gatefold_op op, const Block& block) {
     case GATEFOLD_OP_ACT_AND_MUL: add_act_and_mul(way, block); break;
     case GATEFOLD_OP_GEMM:
       if (!half_rows(block, false).strided) return {};
-      add_half(way, block, false);
+      add_half(way, block, library_products(), false);
       break;
     case GATEFOLD_OP_GEMM_GATED:
       if (!half_rows(block, true).strided) return {};
@@ -100,39 +112,52 @@ std::optional<Way> make_gatefold(gatefold_op op, const Block& block) {
 enum class Finish : std::uint8_t { nothing, act_and_mul, eager_pair };
 
 // The op from bare products, followed by separate kernels or by nothing.
-std::optional<Way> make_unfused_way(const char* provider, gatefold_op op, const Block& block, Finish finish) {
+std::optional<Way> make_unfused_way(const char* provider, gatefold_op op, const Block& block, Finish finish,
+                                    const ProductStages& products) {
   if (op == GATEFOLD_OP_GEMM || op == GATEFOLD_OP_ACT_AND_MUL) return {};
   Way way{.op = op, .provider = provider};
   Block operands = block;
   if (op == GATEFOLD_OP_GEMM_GATED) {
     if (!half_rows(block, true).strided) return {};
-    add_up_only(way, block);
+    add_up_only(way, block, products);
     operands = with_separate_operands(block);
   } else {
-    add_both_products(way, block);
+    add_both_products(way, block, products);
   }
   if (finish == Finish::act_and_mul) add_act_and_mul(way, operands);
   if (finish == Finish::eager_pair) add_eager_pair(way, operands);
   if (op == GATEFOLD_OP_MLP) {
     way.bytes_intermediate += static_cast<std::int64_t>(block.h_bytes());
-    add_down(way, block);
+    add_down(way, block, products);
   }
   return way;
 }
 
 std::optional<Way> make_unfused(gatefold_op op, const Block& block) {
-  return make_unfused_way("unfused", op, block, Finish::act_and_mul);
+  return make_unfused_way("unfused", op, block, Finish::act_and_mul, baseline_products(block.device));
 }
 
 std::optional<Way> make_eager(gatefold_op op, const Block& block) {
-  if (op != GATEFOLD_OP_ACT_AND_MUL) return make_unfused_way("eager", op, block, Finish::eager_pair);
+  if (op != GATEFOLD_OP_ACT_AND_MUL)
+    return make_unfused_way("eager", op, block, Finish::eager_pair, baseline_products(block.device));
   Way way{.op = op, .provider = "eager"};
   add_eager_pair(way, block);
   return way;
 }
 
 std::optional<Way> make_gemm_only(gatefold_op op, const Block& block) {
-  return make_unfused_way("gemm-only", op, block, Finish::nothing);
+  if (op != GATEFOLD_OP_GEMM) {
+    return make_unfused_way("gemm-only", op, block, Finish::nothing, baseline_products(block.device));
+  }
+  if (!half_rows(block, false).strided) return {};
+  Way way{.op = op, .provider = "gemm-only"};
+  add_half(way, block, baseline_products(block.device), false);
+  return way;
+}
+
+// The library's own plain products, where gemm-only's are another's.
+std::optional<Way> make_gemm(gatefold_op op, const Block& block) {
+  return make_unfused_way("gemm", op, block, Finish::nothing, library_products());
 }
 
 // The bound of element-wise work: a copy of the same number of bytes.
@@ -147,7 +172,7 @@ std::optional<Way> make_copy(gatefold_op op, const Block& block) {
 std::optional<Way> make_gated_way(const Block& block) {
   if (!half_rows(block, true).strided) return {};
   Way way{.op = GATEFOLD_OP_GEMM_GATED, .provider = "gatefold"};
-  add_half(way, block, false);
+  add_half(way, block, library_products(), false);
   add_gemm_gated(way, block);
   way.bytes_intermediate = static_cast<std::int64_t>(block.h_bytes());
   return way;
@@ -178,14 +203,16 @@ std::size_t Way::workspace_size() const {
   return bytes;
 }
 
-const std::vector<Provider>& providers(gatefold_device /*device*/) {
-  // On the CPU gemm-only is the library's own gemm: oneDNN's, so there is no stronger product to compare with.
+const std::vector<Provider>& providers(gatefold_device device) {
   static const std::vector<Provider> cpu{{"gatefold", make_gatefold},
                                          {"unfused", make_unfused},
                                          {"eager", make_eager},
                                          {"gemm-only", make_gemm_only},
                                          {"copy", make_copy}};
-  return cpu;
+  static const std::vector<Provider> cuda{{"gatefold", make_gatefold}, {"unfused", make_unfused},
+                                          {"eager", make_eager},       {"gemm-only", make_gemm_only},
+                                          {"gemm", make_gemm},         {"copy", make_copy}};
+  return device == GATEFOLD_DEVICE_CPU ? cpu : cuda;
 }
 
 const Provider& find_provider(gatefold_device device, const std::string& name) {
@@ -198,8 +225,8 @@ const Provider& find_provider(gatefold_device device, const std::string& name) {
 }
 
 std::vector<Way> ways_to_h(const Block& block) {
-  Way eager = *make_eager(GATEFOLD_OP_GATE_UP, block);
-  Way unfused = *make_unfused(GATEFOLD_OP_GATE_UP, block);
+  Way eager = *make_unfused_way("eager", GATEFOLD_OP_GATE_UP, block, Finish::eager_pair, library_products());
+  Way unfused = *make_unfused_way("unfused", GATEFOLD_OP_GATE_UP, block, Finish::act_and_mul, library_products());
   const std::ptrdiff_t products = block.layout.packed() ? 1 : 2;
   std::copy_n(eager.stages.begin(), products, unfused.stages.begin());
   std::vector<Way> ways{std::move(eager), std::move(unfused)};
@@ -210,7 +237,7 @@ std::vector<Way> ways_to_h(const Block& block) {
 
 Way down_way(const Block& block) {
   Way way{.op = GATEFOLD_OP_GEMM, .provider = "gatefold"};
-  add_down(way, block);
+  add_down(way, block, library_products());
   return way;
 }
 
