@@ -52,8 +52,10 @@ class Usage(ToolTest):
     def test_cuda_where_there_is_none(self):
         if "absent" not in str(self.table("info")["context"]["devices"]):
             self.skipTest("this machine has a GPU")
-        self.bad("run", "somewhere", "--device", "cuda")
-        self.bad("explain", "--model", "llama3.1-8b", "--device", "cuda", words=["cuda"])
+        self.bad("run", self.checkpoint("--hidden-size", 16, "--intermediate-size", 24), "--device", "cuda",
+                 words=["cuda is not there"])
+        self.bad("bench", "--device", "cuda", words=["cuda is not there"])
+        self.bad("verify", "--device", "cuda", words=["cuda is not there"])
 
 
 class Files(ToolTest):

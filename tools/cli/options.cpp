@@ -113,8 +113,11 @@ Activation parse_activation(const std::string& text) {
 }
 
 gatefold_device parse_device(const std::string& text) {
-  if (text == "auto") return default_device();
-  const gatefold_device device = parse("device", device_names, text);
+  return text == "auto" ? default_device() : parse("device", device_names, text);
+}
+
+gatefold_device parse_present_device(const std::string& text) {
+  const gatefold_device device = parse_device(text);
   const char* why = nullptr;
   if (gatefold_device_count(device, &why) == 0) throw_input_error("device: ", text, " is not there: ", why);
   return device;

@@ -32,7 +32,9 @@ gatefold_op parse_op(const std::string& text);
 gatefold_dtype parse_dtype(const std::string& text);
 Layout parse_layout(const std::string& text);
 Activation parse_activation(const std::string& text);
-gatefold_device parse_device(const std::string& text);  // "auto": CUDA where the tool can use it, else the CPU
+// "auto": CUDA where the tool can use it, else the CPU.
+gatefold_device parse_device(const std::string& text);
+gatefold_device parse_present_device(const std::string& text);  // throws where there is none
 
 constexpr std::int64_t size_of(gatefold_dtype dtype) { return dtype == GATEFOLD_DTYPE_FP32 ? 4 : 2; }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t default_tokens = 256;
 
 Block block_of(const RunOptions& options, const checkpoint::MlpLayer& layer) {
-  Block block{.device = parse_device(options.device),
+  Block block{.device = parse_present_device(options.device),
               .dtype = layer.dtype,
               .layout = layer.layout,
               .hidden_size = layer.hidden_size,

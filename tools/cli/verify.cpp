@@ -168,7 +168,7 @@ bool print_failures(std::int64_t size, gatefold_dtype dtype, const Comparison& f
 int verify(Options options) {
   options.output.validate();
   require_at_least("--iterations", options.iterations, 1);
-  const gatefold_device device = parse_device(options.device);
+  const gatefold_device device = parse_present_device(options.device);
   require_known_implementation(device, options.implementation);
   if (options.sizes.empty()) {
     options.sizes = device == GATEFOLD_DEVICE_CPU
