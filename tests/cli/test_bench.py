@@ -5,7 +5,7 @@ from support import QUICK, ToolTest
 ROW = [
     "op", "model", "tokens", "hidden_size", "intermediate_size", "dtype", "activation", "layout", "provider",
     "implementation", "time_us", "time_us_p10", "time_us_p90", "tflops", "gbps", "bytes_intermediate",
-    "ratio_vs_unfused", "ratio_vs_gemm_only",
+    "ratio_vs_unfused", "ratio_vs_gemm_only", "memory_bytes",
 ]  # fmt: skip
 CELL = ("--model", "smollm2-135m", "--tokens", "4", "--device", "cpu")
 
@@ -26,6 +26,9 @@ class Bench(ToolTest):
         self.assertEqual(rows["unfused"]["ratio_vs_unfused"], 1)
         self.assertEqual(rows["gemm-only"]["ratio_vs_gemm_only"], 1)
         self.assertEqual(rows["gatefold"]["bytes_intermediate"], 0)
+        h_bytes = 4 * 1536 * 2
+        for provider, tensors in (("gatefold", 1), ("unfused", 3), ("eager", 4)):  # h; gate and up; activated
+            self.assertGreaterEqual(rows[provider]["memory_bytes"], tensors * h_bytes, provider)
         self.assertEqual(table["context"]["rounds"], 3)
 
     def test_every_op(self):
@@ -39,7 +42,7 @@ class Bench(ToolTest):
             providers,
             {
                 "act_and_mul": ["gatefold", "eager", "copy"],
-                "gemm": ["gatefold"],
+                "gemm": ["gatefold", "gemm-only"],
                 "gemm_gated": products,
                 "gate_up": products,
                 "mlp": products,
