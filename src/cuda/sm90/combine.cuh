@@ -19,21 +19,48 @@ struct Pair {
 // argument would compile the main loop seven times over. The branch is uniform and taken once per tile.
 struct Combine {
   Combine() = default;
-  explicit Combine(const Activation& activation) : kind(activation.kind), clamped(activation) {}
+  explicit Combine(const Activation& activation)
+      : kind(activation.kind), limit(activation.limit), alpha(activation.alpha), beta(activation.beta) {}
 
   ActivationKind kind = ActivationKind::none;
-  GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};
+  float limit = 0.0F;  // swiglu_clamped's
+  float alpha = 0.0F;
+  float beta = 0.0F;
 
-  // silu twice with one reciprocal: 1/a = b/(ab). The special function unit gives 4 results a cycle to each scheduler,
-  // so a warp's ex2 and rcp per column take 16 cycles, ex2 and half an rcp 12: a quarter of the epilogue's longest
-  // part. exp(-g) stops at 2^60, so that the product of two denominators stays finite: below g = -41 sigma stays at
-  // 2^-60, an error of |g up| 2^-60. So a NaN in one column does not reach the other.
-  static __device__ Pair silu_pair(float g0, float u0, float g1, float u1) {
+  // NaN stays NaN.
+  static __device__ float below(float x, float most) { return x > most ? most : x; }
+  __device__ float linear(float u) const { return (u < -limit ? -limit : below(u, limit)) + beta; }
+
+  // a sigma(y0) and b sigma(y1) with one reciprocal: 1/p = q/(pq). The special function unit gives 4 results a cycle to
+  // each scheduler, so a warp's ex2 and rcp per column take 16 cycles, ex2 and half an rcp 12: a quarter of the
+  // epilogue's longest part. exp(-y) stops at 2^60, so that the product of two denominators stays finite: below y = -41
+  // sigma stays at 2^-60. So a NaN in one column does not reach the other.
+  static __device__ Pair sigmoid_pair(float a, float y0, float b, float y1) {
     constexpr float log2_e = 1.44269504F;
-    const float a = 1.0F + ptx::ex2(fminf(g0 * -log2_e, 60.0F));
-    const float b = 1.0F + ptx::ex2(fminf(g1 * -log2_e, 60.0F));
-    const float reciprocal = ptx::rcp(a * b);
-    return {g0 * u0 * (reciprocal * b), g1 * u1 * (reciprocal * a)};
+    const float p = 1.0F + ptx::ex2(fminf(y0 * -log2_e, 60.0F));
+    const float q = 1.0F + ptx::ex2(fminf(y1 * -log2_e, 60.0F));
+    const float reciprocal = ptx::rcp(p * q);
+    return {a * (reciprocal * q), b * (reciprocal * p)};
+  }
+
+  // g/2 (1 + tanh z) = g sigma(2z), 2z = 2 sqrt(2/pi) (g + 0.044715 g^3)
+  static __device__ float twice_tanh_argument(float g) {
+    constexpr float a = 1.59576912F;
+    constexpr float b = 0.0713548163F;
+    return g * fmaf(g * g, b, a);
+  }
+
+  // g Phi(g), Phi by Abramowitz and Stegun's 7.1.26: within 1.5e-7 / 2 of itself, and straight-line code. The library's
+  // erff, unrolled over a tile's columns, spills registers beside 192 accumulators.
+  static __device__ float gelu_erf(float g, float u) {
+    constexpr float half_log2_e = 0.721347520F;
+    const float t = ptx::rcp(fmaf(fabsf(g), 0.231641889F, 1.0F));  // 0.3275911 / sqrt(2)
+    float p = fmaf(t, 1.061405429F, -1.453152027F);
+    p = fmaf(t, p, 1.421413741F);
+    p = fmaf(t, p, -0.284496736F);
+    p = fmaf(t, p, 0.254829592F);
+    const float tail = 0.5F * t * p * ptx::ex2(g * g * -half_log2_e);
+    return g * u * (g < 0.0F ? tail : 1.0F - tail);
   }
 
   template <ActivationKind fixed>
@@ -47,18 +74,24 @@ struct Combine {
     using Kind = ActivationKind;
     switch (kind) {
       case Kind::silu:
-        return function([](float g0, float u0, float g1, float u1) { return silu_pair(g0, u0, g1, u1); });
+        return function([](float g0, float u0, float g1, float u1) { return sigmoid_pair(g0 * u0, g0, g1 * u1, g1); });
       case Kind::gelu_tanh:
-        return function([](float g0, float u0, float g1, float u1) { return apply<Kind::gelu_tanh>(g0, u0, g1, u1); });
+        return function([](float g0, float u0, float g1, float u1) {
+          return sigmoid_pair(g0 * u0, twice_tanh_argument(g0), g1 * u1, twice_tanh_argument(g1));
+        });
       case Kind::gelu_erf:
-        return function([](float g0, float u0, float g1, float u1) { return apply<Kind::gelu_erf>(g0, u0, g1, u1); });
+        return function(
+            [](float g0, float u0, float g1, float u1) { return Pair{gelu_erf(g0, u0), gelu_erf(g1, u1)}; });
       case Kind::relu:
         return function([](float g0, float u0, float g1, float u1) { return apply<Kind::relu>(g0, u0, g1, u1); });
       case Kind::sigmoid:
         return function([](float g0, float u0, float g1, float u1) { return apply<Kind::sigmoid>(g0, u0, g1, u1); });
       case Kind::swiglu_clamped:
-        return function(
-            [this](float g0, float u0, float g1, float u1) { return Pair{clamped(g0, u0), clamped(g1, u1)}; });
+        return function([this](float g0, float u0, float g1, float u1) {
+          const float c0 = below(g0, limit);
+          const float c1 = below(g1, limit);
+          return sigmoid_pair(c0 * linear(u0), alpha * c0, c1 * linear(u1), alpha * c1);
+        });
       case Kind::identity:
       case Kind::none:
         return function([](float g0, float u0, float g1, float u1) { return apply<Kind::identity>(g0, u0, g1, u1); });

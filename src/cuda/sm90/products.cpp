@@ -20,6 +20,13 @@ constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::m
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
 constexpr int alignment = 16;                                         // bytes, of addresses and strides
 
+// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none is narrower than 64 columns or
+// lower than 128 tokens.
+std::int64_t most_tokens(const Problem& p) {
+  const std::int64_t columns = p.intermediate_size / 64 + 2;
+  return std::min(largest_coordinate, largest_coordinate / columns * 128);
+}
+
 // The read bandwidth of an H200; a card of this architecture with less shifts where arithmetic begins to matter.
 constexpr double bytes_per_second = 4.3e12;
 
@@ -89,7 +96,7 @@ class Sm90Products final : public Implementation {
     }
     // sm_90a code runs on compute capability 9.0 alone.
     Verdict verdict = require_capability(90, 90, "Hopper: copy engine and warpgroup MMA");
-    verdict.max_tokens = largest_coordinate;
+    verdict.max_tokens = most_tokens(p);
     verdict.every_pointer = false;
     return verdict;
   }

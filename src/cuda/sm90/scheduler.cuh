@@ -22,34 +22,30 @@ template <Config config>
 class TileScheduler {
  public:
   __device__ TileScheduler(const Geometry& geometry, const ClusterPlace<config>& place)
-      : place_(place),
-        m_clusters_(geometry.m_tiles / config.cluster_m),
-        n_clusters_(geometry.n_tiles / config.cluster_n),
-        group_(geometry.group_m),
-        index_(blockIdx.x / config.cluster()),
-        step_(gridDim.x / config.cluster()) {}
+      : geometry_(geometry), place_(place), index_(blockIdx.x / config.cluster()) {}
 
-  __device__ bool done() const { return index_ >= static_cast<std::int64_t>(m_clusters_) * n_clusters_; }
-  __device__ void advance(int tiles = 1) { index_ += tiles * step_; }
+  __device__ bool done() const { return index_ >= m_clusters() * n_clusters(); }
+  __device__ void advance(int tiles = 1) { index_ += tiles * (gridDim.x / config.cluster()); }
 
   __device__ TileIndex tile() const {
-    const std::int64_t band_size = static_cast<std::int64_t>(group_) * n_clusters_;
-    const auto band = static_cast<std::int32_t>(index_ / band_size);
-    const auto within = static_cast<std::uint32_t>(index_ % band_size);
-    const std::int32_t first = band * group_;
-    const auto height = static_cast<std::uint32_t>(min(group_, m_clusters_ - first));
-    return {
-        (first + static_cast<std::int32_t>(within % height)) * config.cluster_m + static_cast<std::int32_t>(place_.m),
-        static_cast<std::int32_t>(within / height) * config.cluster_n + static_cast<std::int32_t>(place_.n)};
+    const std::uint32_t group = geometry_.group_m;
+    const std::uint32_t band_size = group * n_clusters();
+    const std::uint32_t first = index_ / band_size * group;
+    const std::uint32_t within = index_ % band_size;
+    const std::uint32_t height = min(group, m_clusters() - first);
+    return {static_cast<std::int32_t>((first + within % height) * config.cluster_m + place_.m),
+            static_cast<std::int32_t>(within / height * config.cluster_n + place_.n)};
   }
 
  private:
+  __device__ std::uint32_t m_clusters() const { return geometry_.m_tiles / config.cluster_m; }
+  __device__ std::uint32_t n_clusters() const { return geometry_.n_tiles / config.cluster_n; }
+
+  // Nothing but the index is kept: with 192 accumulators a thread has no registers to spare, and the rest is a
+  // constant.
+  const Geometry& geometry_;
   const ClusterPlace<config>& place_;
-  std::int32_t m_clusters_;
-  std::int32_t n_clusters_;
-  std::int32_t group_;
-  std::int64_t index_;
-  std::int64_t step_;
+  std::uint32_t index_;  // below 2^31: most_tokens() of products.cpp sees to it
 };
 
 }  // namespace gatefold::cuda::sm90
