@@ -1,5 +1,6 @@
 """Bad usage and bad input: exit code 2, one line that names the thing and the values, and nothing half-written."""
 
+import os
 import struct
 
 from support import QUICK, ToolTest, run_tool, write_safetensors
@@ -79,7 +80,8 @@ class Files(ToolTest):
         self.bad_run(self.model, "--layer", -1, words=["--layer", "-1"])
         self.bad_run(self.model, "--tokens", -1, words=["--tokens", "-1"])
         self.bad_run(self.model, "--tokens", 2**60, words=["overflow"])
-        self.bad_run(self.model, "--tokens", 2**48, words=["memory"])
+        if "GATEFOLD_SANITIZED" not in os.environ:  # AddressSanitizer ends a program that asks for so much
+            self.bad_run(self.model, "--tokens", 2**48, words=["memory"])
 
     def test_truncated_checkpoint(self):
         file = self.model / "model.safetensors"
