@@ -184,10 +184,10 @@ GATEFOLD_API gatefold_status gatefold_device_query(gatefold_device device, int i
 //     gemm_gated   u|h| + gamma A_u |act(gate)| + 2^-20 |h|
 //     gemm         u|y| + gamma A
 //     act_and_mul  u|h| + 2^-20 |h|
-// gamma = sqrt(D) 2^-26 for zero-mean data (GATEFOLD_DATA_ZERO_MEAN), D 2^-24 as the ceiling for any; for fp32
-// sqrt(D) 2^-24 and D 2^-24, each plus 2^-21 for products formed from split operands. 2^-20 grows in the activation's
-// negative tail, where it is e^z of a rounded z: to |z| 2^-23, for gelu |z| 2^-21. gelu adds 2^-22 |g||up|, since
-// 1 + erf and 1 + tanh cancel there. A floor covers subnormals. docs/numerics.md derives them all.
+// gamma = sqrt(D) 2^-26 for zero-mean data (GATEFOLD_DATA_ZERO_MEAN; as at 64 where D is less), D 2^-24 as the ceiling
+// for any; for fp32 sqrt(D) 2^-24 and D 2^-24, each plus 2^-21 for products formed from split operands. 2^-20 grows in
+// the activation's negative tail, where it is e^z of a rounded z: to |z| 2^-23, for gelu |z| 2^-21. gelu adds
+// 2^-22 |g||up|, since 1 + erf and 1 + tanh cancel there. A floor covers subnormals. docs/numerics.md derives them all.
 // mlp is not checked at once: check its gate_up, then its gemm.
 typedef enum gatefold_data { GATEFOLD_DATA_ANY = 1, GATEFOLD_DATA_ZERO_MEAN = 2 } gatefold_data;
 

@@ -29,8 +29,9 @@ BoundTerms bound_terms(const Problem& p, bool zero_mean) {
   const bool fp32 = p.dtype == DType::fp32;
   const bool gelu = is_gelu(p.activation.kind);
   // 16-bit products are exact in fp32, and the tensor core's sums lose less than a rounding each; fp32 products round.
-  const double typical = std::sqrt(D) * (fp32 ? 0x1p-24 : 0x1p-26);
+  // Below 64 terms single roundings count, and the typical error stays where it is at 64.
   const double ceiling = D * 0x1p-24;
+  const double typical = fp32 ? std::sqrt(D) * 0x1p-24 : std::min(std::sqrt(std::max(D, 64.0)) * 0x1p-26, ceiling);
   BoundTerms terms{};
   terms.rounding = p.dtype == DType::bf16 ? 0x1p-8 : p.dtype == DType::fp16 ? 0x1p-11 : 0x1p-24;
   terms.gamma = (zero_mean ? typical : ceiling) + (fp32 ? 0x1p-21 : 0.0);

@@ -38,7 +38,9 @@ class Bounded:
 
 def gamma(dtype, length):
     """Of a sum of `length` products, relative to the sum of their magnitudes."""
-    return math.sqrt(length) * 2.0**-24 + 2.0**-21 if dtype == "fp32" else math.sqrt(length) * 2.0**-26
+    if dtype == "fp32":
+        return math.sqrt(length) * 2.0**-24 + 2.0**-21
+    return min(math.sqrt(max(length, 64)) * 2.0**-26, length * 2.0**-24)
 
 
 def gate_up(dtype, activation, x, w_gate, w_up):

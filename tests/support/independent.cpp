@@ -21,8 +21,11 @@ struct Constants {
 Real gamma(gatefold_dtype dtype, gatefold_data data, std::int64_t length) {
   const auto n = static_cast<Real>(length);
   const bool fp32 = dtype == GATEFOLD_DTYPE_FP32;
-  const Real sums = data == GATEFOLD_DATA_ANY ? n * 0x1p-24L : std::sqrt(n) * (fp32 ? 0x1p-24L : 0x1p-26L);
-  return sums + (fp32 ? 0x1p-21L : 0.0L);
+  const Real ceiling = n * 0x1p-24L;
+  if (fp32) return (data == GATEFOLD_DATA_ANY ? ceiling : std::sqrt(n) * 0x1p-24L) + 0x1p-21L;
+  if (data == GATEFOLD_DATA_ANY) return ceiling;
+  const Real typical = n < 64 ? 8 * 0x1p-26L : std::sqrt(n) * 0x1p-26L;
+  return typical < ceiling ? typical : ceiling;
 }
 
 Constants constants(const Spec& spec, gatefold_data data) {
