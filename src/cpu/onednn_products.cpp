@@ -222,9 +222,10 @@ class ProductsExecutor final : public Executor {
         panels_.widened ? panel.operands.workspace : panel.operands.x + panel.block.begin * p_.ld_x * element();
     const std::int64_t x_stride = (panels_.widened ? panels_.depth : p_.ld_x) * size_of(panels_.compute);
     return cover_rows(panel.block.rows, [&](std::int64_t begin, std::int64_t rows) {
+      // Without a workspace there is no gate to multiply by, and a null pointer has no offsets.
+      float* activated = panel.memory == nullptr ? nullptr : panel.activated() + begin * panel.columns;
       return product.matmul(rows, panel.columns == panels_.width)
-          .run({x + begin * x_stride, weights, panel.activated() + begin * panel.columns, out + begin * stride,
-                panel.scratchpad()});
+          .run({x + begin * x_stride, weights, activated, out + begin * stride, panel.scratchpad()});
     });
   }
 
