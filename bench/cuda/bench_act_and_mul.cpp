@@ -142,7 +142,9 @@ void write_json(const char* path, const std::vector<Row>& rows, const std::strin
   require(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   char date[32];
   const std::time_t now = std::time(nullptr);
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   std::fprintf(file,
                "{\"context\": {\"gpu\": \"%s\", \"driver_cuda\": %d, \"runtime_cuda\": %d, \"version\": \"%s\", "
                "\"command\": \"%s\", \"date\": \"%s\"},\n \"rows\": [\n",

@@ -30,6 +30,7 @@ cudaDataType_t data_type(gatefold_dtype dtype) {
 
 // The entry points used, under their own names.
 struct CublasLt::Functions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared can't stand in parentheses
 #define GATEFOLD_CUBLASLT_FUNCTION(name) decltype(&::name) name = nullptr
   GATEFOLD_CUBLASLT_FUNCTION(cublasLtCreate);
   GATEFOLD_CUBLASLT_FUNCTION(cublasLtDestroy);
@@ -59,9 +60,10 @@ void resolve(void* library, const char* name, Function& function) {
 }  // namespace
 
 CublasLt::CublasLt() : functions_(new Functions) {
-  const char* chosen = std::getenv("GATEFOLD_CUBLASLT");
+  const char* chosen = std::getenv("GATEFOLD_CUBLASLT");  // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
   const char* name = chosen != nullptr ? chosen : "libcublasLt.so.13";
   library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps dlerror's text per thread
   if (library_ == nullptr) throw std::runtime_error(std::string("cuBLASLt: ") + dlerror());
   Functions& f = *functions_;
   resolve(library_, "cublasLtCreate", f.cublasLtCreate);

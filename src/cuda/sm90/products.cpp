@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "cuda/common/executor.hpp"
@@ -43,10 +44,9 @@ class Products final : public DeviceExecutor {
       : DeviceExecutor(problem), kernels_(kernels(problem.dtype, problem.op == Op::gate_up)) {}
 
   bool accepts(const Operands& o) const override {
-    for (const std::byte* pointer : {o.x, o.gate, o.up, static_cast<const std::byte*>(o.out)}) {
-      if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) return false;
-    }
-    return true;
+    const std::array<const std::byte*, 4> pointers{o.x, o.gate, o.up, o.out};
+    return std::ranges::all_of(
+        pointers, [](const std::byte* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0; });
   }
 
   std::string describe(std::int64_t tokens) const override {
