@@ -13,7 +13,7 @@ namespace gatefold::cuda::sm90 {
 //   warpgroup 1|     wgmma k0 k1 k2 ...   | act, product, store | wgmma ...
 //
 // The warpgroups share nothing but the ring: while one is in its epilogue, the other has the tensor cores to itself.
-struct Arguments {
+struct Arguments : DelaySeed {
   CUtensorMap x;            // [T, D], boxes of tile_m / cluster_n rows x 64
   CUtensorMap first_half;   // gate's rows; of a plain product the weight's
   CUtensorMap second_half;  // up's rows; likewise
@@ -44,6 +44,7 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   if (shared_address(raw) % 1024 != 0) __trap();
   auto& storage = *reinterpret_cast<Storage*>(raw);
 
+  begin_delays(arguments);
   const ClusterPlace<config> place;
   if (threadIdx.x == 0) {
     prefetch_descriptor(&arguments.x);

@@ -110,6 +110,7 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   Arguments arguments;
   arguments.geometry = geometry_of<Shape>(problem, operands.tokens);
   arguments.combine = Combine(problem.activation);
+  arguments.take_from_environment();
   if (Status status = encode<Shape>(problem, operands, arguments); !status.ok()) return status;
 
   int resident = 0;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cuda/sm90/delay.cuh"
+
 // The Hopper instructions that the kernels of this folder issue themselves.
 namespace gatefold::cuda::sm90 {
 
@@ -21,11 +23,13 @@ __device__ inline void barrier_init(std::uint64_t* barrier, int arrivals) {
 __device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 __device__ inline void barrier_expect_bytes(std::uint64_t* barrier, int bytes) {
+  delay();
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
 
 __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity) {
+  delay();
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
@@ -37,15 +41,18 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "}\n" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
+  delay();
 }
 
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
+  delay();
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
 // On the same barrier of another block of the cluster. Without .release.cluster, which would compile to a GPU-wide
 // memory barrier per k-step: nothing but wgmma has read the slot, and wgmma.wait_group has ordered that.
 __device__ inline void barrier_arrive_remote(std::uint64_t* barrier, std::uint32_t block) {
+  delay();
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
@@ -63,6 +70,7 @@ __device__ inline void prefetch_descriptor(const CUtensorMap* map) {
 }
 
 __device__ inline void load_tile_2d(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0, int c1) {
+  delay();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
           shared_address(shared)),
@@ -72,6 +80,7 @@ __device__ inline void load_tile_2d(const CUtensorMap* map, std::uint64_t* barri
 
 __device__ inline void load_tile_2d_multicast(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0,
                                               int c1, std::uint16_t blocks) {
+  delay();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
       "%4}], [%2], %5;" ::"r"(shared_address(shared)),
@@ -81,6 +90,7 @@ __device__ inline void load_tile_2d_multicast(const CUtensorMap* map, std::uint6
 
 __device__ inline void load_tile_3d(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0, int c1,
                                     int c2) {
+  delay();
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
           "r"(shared_address(shared)),
@@ -90,6 +100,7 @@ __device__ inline void load_tile_3d(const CUtensorMap* map, std::uint64_t* barri
 
 __device__ inline void load_tile_3d_multicast(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0,
                                               int c1, int c2, std::uint16_t blocks) {
+  delay();
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
       "%4, %5}], [%2], %6;" ::"r"(shared_address(shared)),
@@ -98,18 +109,29 @@ __device__ inline void load_tile_3d_multicast(const CUtensorMap* map, std::uint6
 }
 
 __device__ inline void store_tile_2d(const CUtensorMap* map, const void* shared, int c0, int c1) {
+  delay();
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
                "r"(shared_address(shared)), "r"(c0), "r"(c1)
                : "memory");
 }
 
-__device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ inline void store_commit() {
+  delay();
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
 
 // Until the stores of this thread have read their shared memory.
-__device__ inline void store_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ inline void store_wait_read() {
+  delay();
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  delay();
+}
 
 // Orders ordinary writes to shared memory before the copy engine's reads.
-__device__ inline void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ inline void fence_async_shared() {
+  delay();
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 // ---- clusters, warps, registers ----
 
@@ -120,14 +142,19 @@ __device__ inline std::uint32_t cluster_rank() {
 }
 
 __device__ inline void cluster_sync() {
+  delay();
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  delay();
 }
 
 __device__ inline void named_barrier_sync(int barrier, int threads) {
+  delay();
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+  delay();
 }
 
 __device__ inline void named_barrier_arrive(int barrier, int threads) {
+  delay();
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
