@@ -8,8 +8,10 @@
 
 #include "checkpoint/input_error.hpp"
 #include "cli/bench_data.hpp"
+#include "cli/bench_plan.hpp"
 #include "cli/block_memory.hpp"
 #include "cli/commands.hpp"
+#include "cli/peer.hpp"
 #include "cli/progress.hpp"
 #include "cli/roofline.hpp"
 #include "cli/way.hpp"
@@ -17,22 +19,6 @@
 // Time over ops, models, tokens and providers.
 namespace gatefold::cli {
 namespace {
-
-struct Options {
-  std::vector<std::string> ops{"gate_up"};
-  std::vector<std::string> models;
-  std::int64_t tp = 1;
-  std::vector<std::int64_t> tokens;
-  std::vector<std::string> providers;
-  std::string dtype = "bf16";
-  std::string layout = "separate";
-  std::string device = "auto";
-  std::string implementation;
-  std::uint64_t seed = 0;
-  bool roofline = false;
-  TimingOptions timing;
-  OutputOptions output;
-};
 
 constexpr const char* help =
     "Providers of gate_up, gemm_gated and mlp: gatefold; unfused (products, then act_and_mul); eager (products, then "
@@ -42,6 +28,9 @@ constexpr const char* help =
     "CPU;\n"
     "gemm, on a GPU: the library's own products, with no activation. Of act_and_mul: gatefold, eager, and copy (a copy "
     "that moves as many bytes).\n"
+    "--peer NAME=FILE adds another fused gate_up as provider peer-NAME: a shared library that exports "
+    "gatefold_peer.h's\n"
+    "function, and takes the weights as --layout says.\n"
     "memory: what a provider alone takes beside x and the weights, measured.\n"
     "Providers take turns in rounds, in a new order each, and on a GPU each first runs as long untimed; times are "
     "medians of the rounds, ratios the medians of the rounds' ratios, > 1\n"
@@ -49,67 +38,9 @@ constexpr const char* help =
     "--roofline adds bytes, operations, their ratio, what bounds them on this device (its copy bandwidth and its\n"
     "largest products, measured first) and the fraction of that bound which was reached.";
 
-// What is measured, checked before anything is.
-struct Plan {
-  gatefold_device device{};
-  gatefold_dtype dtype{};
-  Layout layout = Layout::separate();
-  std::vector<gatefold_op> ops{};
-  std::vector<Shape> shapes{};
-  std::vector<const Provider*> providers{};
-};
-
-void fill_in_defaults(Options& options, gatefold_device device) {
-  const bool cpu = device == GATEFOLD_DEVICE_CPU;
-  using Names = std::vector<std::string>;
-  using Sizes = std::vector<std::int64_t>;
-  if (options.models.empty()) {
-    options.models = cpu ? Names{"smollm2-135m", "llama3.2-1b"} : Names{"llama3.1-8b", "llama3.1-70b", "llama3.1-405b"};
-  }
-  if (options.tokens.empty()) {
-    options.tokens = cpu ? Sizes{1, 64, 512} : Sizes{512, 1024, 2048, 4096, 8192, 16384, 32768, 49152, 65536};
-  }
-}
-
-Block block_of(const Plan& plan, const Options& options, const Shape& shape, std::int64_t tokens) {
-  Block block{.device = plan.device,
-              .dtype = plan.dtype,
-              .layout = plan.layout,
-              .activation = shape.activation,
-              .hidden_size = shape.hidden_size,
-              .intermediate_size = shape.intermediate_size,
-              .tokens = tokens,
-              .implementation = options.implementation};
-  require_addressable(block);
-  return block;
-}
-
-Plan plan_of(Options& options) {
-  options.output.validate();
-  options.timing.validate();
-  Plan plan{.device = parse_present_device(options.device),
-            .dtype = parse_dtype(options.dtype),
-            .layout = parse_layout(options.layout)};
-  fill_in_defaults(options, plan.device);
-  require_known_implementation(plan.device, options.implementation);
-  for (const std::string& op : options.ops) plan.ops.push_back(parse_op(op));
-  for (const std::string& model : options.models) {
-    plan.shapes.push_back(shape_of(checkpoint::find_preset(model), options.tp));
-  }
-  for (const std::string& name : options.providers) plan.providers.push_back(&find_provider(plan.device, name));
-  if (plan.providers.empty()) {
-    for (const Provider& provider : providers(plan.device)) plan.providers.push_back(&provider);
-  }
-  for (const std::int64_t tokens : options.tokens) {
-    require_at_least("--tokens", tokens, 1);
-    for (const Shape& shape : plan.shapes) block_of(plan, options, shape, tokens);
-  }
-  return plan;
-}
-
 class Bench {
  public:
-  Bench(const Options& options, const Plan& plan)
+  Bench(const BenchOptions& options, const BenchPlan& plan)
       : options_(options), plan_(plan), backend_(make_backend(plan.device)) {}
 
   std::vector<Json> run() {
@@ -142,17 +73,17 @@ class Bench {
     std::optional<RotatingWeights> weights;
     if (op != GATEFOLD_OP_ACT_AND_MUL) {
       progress_.show("drawing the weights of " + shape.model);
-      weights.emplace(*backend_, block_of(plan_, options_, shape, 0), op == GATEFOLD_OP_MLP, options_.seed);
+      weights.emplace(*backend_, plan_.block(shape, 0), op == GATEFOLD_OP_MLP, options_.seed);
     }
-    for (const std::int64_t tokens : options_.tokens) {
-      run_cell(op, shape, block_of(plan_, options_, shape, tokens), weights ? &*weights : nullptr);
+    for (const std::int64_t tokens : plan_.tokens) {
+      run_cell(op, shape, plan_.block(shape, tokens), weights ? &*weights : nullptr);
     }
   }
 
   void run_cell(gatefold_op op, const Shape& shape, const Block& block, const RotatingWeights* weights) {
     std::vector<Way> ways;
-    for (const Provider* provider : plan_.providers) {
-      if (auto way = provider->make(op, block)) ways.push_back(std::move(*way));
+    for (const Provider& provider : plan_.providers) {
+      if (auto way = provider.make(op, block)) ways.push_back(std::move(*way));
     }
     if (ways.empty()) return;
     const BenchData data(*backend_, op, block, ways, weights, options_.seed);
@@ -178,9 +109,9 @@ class Bench {
     const bool block_output = like.op == GATEFOLD_OP_MLP;
     if (like.op != GATEFOLD_OP_GATE_UP && !block_output) return {};
     const bool bare = like.provider == "gemm-only" || like.provider == "gemm";
-    const bool stores_products = like.provider != "gatefold";
+    const bool stores_products = like.provider != "gatefold" && !is_peer(like.provider);
     const std::size_t before = backend_->memory_in_use();
-    const Way way = *find_provider(plan_.device, like.provider).make(like.op, block);
+    const Way way = *plan_.provider(like.provider).make(like.op, block);
     const BlockMemory memory(*backend_, block,
                              {.gate_and_up = stores_products,
                               .activated = like.provider == "eager",
@@ -217,15 +148,15 @@ class Bench {
     }
   }
 
-  const Options& options_;
-  const Plan& plan_;
+  const BenchOptions& options_;
+  const BenchPlan& plan_;
   std::unique_ptr<Backend> backend_;
   Peaks peaks_;
   Progress progress_;
   std::vector<Json> rows_;
 };
 
-std::vector<Column> columns_of(const Options& options, const Plan& plan) {
+std::vector<Column> columns_of(const BenchOptions& options, const BenchPlan& plan) {
   std::vector<Column> columns{{"op", "op", plain_text},
                               {"model", "model", plain_text},
                               {"tokens", "tokens", plain_text},
@@ -254,8 +185,8 @@ std::vector<Column> columns_of(const Options& options, const Plan& plan) {
   return columns;
 }
 
-int bench(Options options) {
-  const Plan plan = plan_of(options);
+int bench(BenchOptions options) {
+  const BenchPlan plan(options);
   Bench job(options, plan);
   Report report;
   report.rows = job.run();
@@ -280,7 +211,7 @@ int bench(Options options) {
 
 Command add_bench(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "Time over ops, models, tokens and providers");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   app->footer(help);
   app->add_option("ops", options->ops, "act_and_mul, gemm, gemm_gated, gate_up, mlp")->capture_default_str();
   app->add_option("--model", options->models, "Presets; default: small ones on a CPU, Llama 3.1 on a GPU")
@@ -289,6 +220,8 @@ Command add_bench(CLI::App& root) {
   app->add_option("--tokens", options->tokens, "Numbers of tokens; default: 1,64,512 on a CPU, 512 ... 65536 on a GPU")
       ->delimiter(',');
   app->add_option("--provider", options->providers, "Default: all of the device's")->delimiter(',');
+  app->add_option("--peer", options->peers, "NAME=FILE: a shared library with a fused gate_up of its own")
+      ->delimiter(',');
   app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
   app->add_option("--layout", options->layout,
                   "separate, gate_up, up_gate, interleaved_gate_up:B, interleaved_up_gate:B")

@@ -57,10 +57,10 @@ void add_eager_pair(Way& way, const Block& block) {
   way.bytes_intermediate += static_cast<std::int64_t>(block.h_bytes());
 }
 
-void add_gate_up(Way& way, const Block& block) {
+void add_gate_up(Way& way, const Block& block, StagePtr stage) {
   Cost cost = product_cost(block, 2 * block.intermediate_size, block.hidden_size);
   cost.bytes -= static_cast<double>(block.h_bytes());  // one half is all that is written
-  add(way, gate_up(block), cost);
+  add(way, std::move(stage), cost);
 }
 
 void add_gemm_gated(Way& way, const Block& block) {
@@ -97,7 +97,7 @@ std::optional<Way> make_gatefold(gatefold_op op, const Block& block) {
       if (!half_rows(block, true).strided) return {};
       add_gemm_gated(way, block);
       break;
-    case GATEFOLD_OP_GATE_UP: add_gate_up(way, block); break;
+    case GATEFOLD_OP_GATE_UP: add_gate_up(way, block, gate_up(block)); break;
     case GATEFOLD_OP_MLP: {
       Cost cost = product_cost(block, 2 * block.intermediate_size, block.hidden_size);
       cost += product_cost(block, block.hidden_size, block.intermediate_size);
@@ -234,6 +234,12 @@ std::vector<Way> ways_to_h(const Block& block) {
   if (auto gated = make_gated_way(block)) ways.push_back(*gated);
   ways.push_back(*make_gatefold(GATEFOLD_OP_GATE_UP, block));
   return ways;
+}
+
+Way gate_up_way(const std::string& provider, const Block& block, StagePtr stage) {
+  Way way{.op = GATEFOLD_OP_GATE_UP, .provider = provider};
+  add_gate_up(way, block, std::move(stage));
+  return way;
 }
 
 Way down_way(const Block& block) {

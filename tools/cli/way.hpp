@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ struct Way {
 struct Provider {
   std::string name;
   // Empty where the provider has no way of its own to compute the op, or the layout is not for it.
-  std::optional<Way> (*make)(gatefold_op op, const Block& block);
+  std::function<std::optional<Way>(gatefold_op op, const Block& block)> make;
 };
 const std::vector<Provider>& providers(gatefold_device device);
 const Provider& find_provider(gatefold_device device, const std::string& name);  // throws checkpoint::InputError
@@ -50,6 +51,9 @@ const Provider& find_provider(gatefold_device device, const std::string& name); 
 // The ways to h that `run` shows, from none of it fused to all of it: eager, unfused, gemm_gated (where the layout has
 // strided halves), gate_up. The first two share their products' stages.
 std::vector<Way> ways_to_h(const Block& block);
+
+// gate_up by a stage that is not the library's.
+Way gate_up_way(const std::string& provider, const Block& block, StagePtr stage);
 
 // The down projection alone, y = h . w_down^T.
 Way down_way(const Block& block);

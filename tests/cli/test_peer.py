@@ -1,0 +1,33 @@
+"""gatefold bench --peer: somebody else's gate_up among the providers."""
+
+import os
+
+from support import QUICK, ToolTest
+
+PEER = os.environ["GATEFOLD_TEST_PEER"]
+CELL = ("bench", "--model", "smollm2-135m", "--tokens", "4", "--device", "cpu", "--provider", "gatefold", *QUICK)
+
+
+class Peer(ToolTest):
+    def test_rows(self):
+        rows = self.table(*CELL, "--dtype", "fp32", "--peer", f"ones={PEER}")["rows"]
+        self.assertEqual([row["provider"] for row in rows], ["gatefold", "peer-ones"])
+        peer = rows[1]
+        self.assertEqual(peer["implementation"], "peer-ones")
+        self.assertEqual(peer["bytes_intermediate"], 0)
+        self.assertGreater(peer["time_us"], 0)
+        self.assertGreaterEqual(peer["memory_bytes"], 4 * 1536 * 4)
+
+    def test_other_ops_have_no_peer(self):
+        rows = self.table("bench", "gemm", *CELL[1:], "--dtype", "fp32", "--peer", f"ones={PEER}")["rows"]
+        self.assertEqual([row["provider"] for row in rows], ["gatefold"])
+
+    def test_what_the_peer_refuses(self):
+        self.bad(*CELL, "--dtype", "bf16", "--peer", f"ones={PEER}", words=("peer-ones", "returned 1", "576 x 1536"))
+
+    def test_bad_peers(self):
+        self.bad(*CELL, "--peer", PEER, words=("--peer", "NAME=FILE"))
+        self.bad(*CELL, "--peer", "x=", words=("--peer", "NAME=FILE"))
+        self.bad(*CELL, "--peer", "x=/no/such/library.so", words=("--peer", "/no/such/library.so"))
+        self.bad(*CELL, "--peer", "x=libm.so.6", words=("libm.so.6", "gatefold_peer_gate_up"))
+

@@ -1,0 +1,65 @@
+#include "cli/bench_plan.hpp"
+
+#include <algorithm>
+
+#include "checkpoint/presets.hpp"
+#include "cli/peer.hpp"
+
+namespace gatefold::cli {
+namespace {
+
+using Names = std::vector<std::string>;
+using Sizes = std::vector<std::int64_t>;
+
+Names default_models(gatefold_device device) {
+  if (device == GATEFOLD_DEVICE_CPU) return {"smollm2-135m", "llama3.2-1b"};
+  return {"llama3.1-8b", "llama3.1-70b", "llama3.1-405b"};
+}
+
+Sizes default_tokens(gatefold_device device) {
+  if (device == GATEFOLD_DEVICE_CPU) return {1, 64, 512};
+  return {512, 1024, 2048, 4096, 8192, 16384, 32768, 49152, 65536};
+}
+
+}  // namespace
+
+BenchPlan::BenchPlan(const BenchOptions& options)
+    : device(parse_present_device(options.device)),
+      dtype(parse_dtype(options.dtype)),
+      layout(parse_layout(options.layout)),
+      implementation(options.implementation),
+      tokens(options.tokens.empty() ? default_tokens(device) : options.tokens) {
+  options.output.validate();
+  options.timing.validate();
+  require_known_implementation(device, implementation);
+  for (const std::string& op : options.ops) ops.push_back(parse_op(op));
+  for (const std::string& model : options.models.empty() ? default_models(device) : options.models) {
+    shapes.push_back(shape_of(checkpoint::find_preset(model), options.tp));
+  }
+  for (const std::string& name : options.providers) providers.push_back(find_provider(device, name));
+  if (providers.empty()) providers = cli::providers(device);
+  for (const std::string& peer : options.peers) providers.push_back(load_peer(peer));
+  for (const std::int64_t count : tokens) {
+    require_at_least("--tokens", count, 1);
+    for (const Shape& shape : shapes) block(shape, count);
+  }
+}
+
+Block BenchPlan::block(const Shape& shape, std::int64_t token_count) const {
+  Block block{.device = device,
+              .dtype = dtype,
+              .layout = layout,
+              .activation = shape.activation,
+              .hidden_size = shape.hidden_size,
+              .intermediate_size = shape.intermediate_size,
+              .tokens = token_count,
+              .implementation = implementation};
+  require_addressable(block);
+  return block;
+}
+
+const Provider& BenchPlan::provider(const std::string& name) const {
+  return *std::ranges::find(providers, name, &Provider::name);
+}
+
+}  // namespace gatefold::cli

@@ -1,0 +1,71 @@
+#include "cli/peer.hpp"
+
+#include <dlfcn.h>
+
+#include "checkpoint/input_error.hpp"
+#include "cli/gatefold_peer.h"
+
+namespace gatefold::cli {
+namespace {
+
+constexpr const char* prefix = "peer-";
+
+using Function = int (*)(const gatefold_peer_args*);
+
+// The library stays loaded: its kernels may be running until the process ends.
+Function load(const std::string& file) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps dlerror's text per thread
+  if (library == nullptr) checkpoint::throw_input_error("--peer: ", dlerror());
+  auto* function = reinterpret_cast<Function>(dlsym(library, "gatefold_peer_gate_up"));
+  if (function == nullptr) checkpoint::throw_input_error("--peer: ", file, " exports no gatefold_peer_gate_up");
+  return function;
+}
+
+class PeerStage final : public Stage {
+ public:
+  PeerStage(std::string name, Function function, const Block& block)
+      : name_(std::move(name)), function_(function), block_(block) {}
+
+  std::string implementation() const override { return name_; }
+
+  void enqueue(const Tensors& tensors, Backend& backend) const override {
+    const gatefold_peer_args args{block_.tokens,
+                                  block_.hidden_size,
+                                  block_.intermediate_size,
+                                  static_cast<std::int32_t>(block_.dtype),
+                                  tensors.x,
+                                  tensors.w_gate,
+                                  block_.layout.packed() ? nullptr : tensors.w_up,
+                                  tensors.h,
+                                  backend.stream()};
+    if (const int code = function_(&args); code != 0) {
+      checkpoint::throw_input_error(name_, ": returned ", code, " for ", block_.tokens, " tokens of ",
+                                    block_.hidden_size, " x ", block_.intermediate_size);
+    }
+  }
+
+ private:
+  std::string name_;
+  Function function_;
+  Block block_;
+};
+
+}  // namespace
+
+Provider load_peer(const std::string& peer) {
+  const std::size_t equals = peer.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == peer.size()) {
+    checkpoint::throw_input_error("--peer: \"", peer, "\" is not NAME=FILE");
+  }
+  std::string name = prefix + peer.substr(0, equals);
+  const Function function = load(peer.substr(equals + 1));
+  return {name, [name, function](gatefold_op op, const Block& block) -> std::optional<Way> {
+            if (op != GATEFOLD_OP_GATE_UP) return {};
+            return gate_up_way(name, block, std::make_shared<PeerStage>(name, function, block));
+          }};
+}
+
+bool is_peer(const std::string& provider) { return provider.starts_with(prefix); }
+
+}  // namespace gatefold::cli
