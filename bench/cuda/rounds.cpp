@@ -69,6 +69,7 @@ std::vector<Timing> time_in_rounds(const std::vector<Provider>& providers, const
       for (std::size_t i = 0; i < providers.size(); ++i) {
         // Each round begins with another provider: no one always follows the same one.
         const std::size_t p = (i + static_cast<std::size_t>(round)) % providers.size();
+        stopwatch.time(providers[p], round * counts[p], counts[p]);  // until clocks and power are this provider's own
         const double milliseconds = stopwatch.time(providers[p], round * counts[p], counts[p]);
         timings[p].microseconds.push_back(1000.0 * milliseconds / counts[p]);
       }

@@ -7,7 +7,8 @@
 #include <vector>
 
 // Timing as DESIGN.md section 7 has it: providers take turns in rounds, so that drifts of clock and temperature fall on
-// all of them; what is reported are medians, and medians of the ratios within a round.
+// all of them, and each first runs as long untimed, since the one before it leaves its clocks and heat; what is
+// reported are medians, and medians of the ratios within a round.
 namespace gatefold::bench {
 
 // What is timed: enqueues iteration `i` on the stream. Different iterations work on different buffers.

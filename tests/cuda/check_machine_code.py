@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 # Kernels name their element type and configuration in their mangled names.
-VECTOR_KERNEL = re.compile(r"Function : (\S*act_and_mul_kernelI(f|6__half|13__nv_bfloat16)\S*ActivationKindE1E\S*ByVectors\S*)")
+VECTOR_KERNEL = re.compile(r"Function : (\S*act_and_mul_(?:row_)?kernelI(f|6__half|13__nv_bfloat16)\S*ActivationKindE1E\S*ByVectors\S*)")
 UNITS = 1  # of 16 bytes of output per thread, ActAndMulConfig::units() of ByVectors
 ELEMENTS = {"f": 4, "6__half": 8, "13__nv_bfloat16": 8}
 
@@ -58,8 +58,8 @@ def main(tool, *objects):
         found, here = check_kernels(tool, path)
         problems += found
         checked += here
-    if checked != 6:  # three element types, two architectures
-        problems.append(f"{checked} vector kernels for silu found, expected 6")
+    if checked != 12:  # for rows and for one row, three element types, two architectures
+        problems.append(f"{checked} vector kernels for silu found, expected 12")
     print("\n".join(problems) or f"{checked} vector kernels for silu, {len(objects)} objects: as expected")
     return 1 if problems else 0
 

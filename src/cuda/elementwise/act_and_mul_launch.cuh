@@ -36,6 +36,9 @@ inline ActAndMulParams act_and_mul_params(const Problem& p, const Operands& o, s
   return params;
 }
 
+// Is there nothing but one row of each tensor, from end to end?
+inline bool is_one_row(const ActAndMulParams& p) { return p.rows == 1 && p.run_period == 0; }
+
 // Where each of a thread's units lies, from its first. A step that no tile has is as far away as can be.
 inline void fill_steps(ActAndMulParams& params, std::int64_t unit_bytes, std::int64_t input_unit_bytes) {
   const TileShape& tile = params.tile;
@@ -63,6 +66,17 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
         params.rows, params.columns, config.log2_threads,
         pick_log2_units(params.rows * params.columns, config.log2_threads, config.log2_units, device.multiprocessors));
     fill_steps(params, Unit<Element, config.access>::bytes, Unit<Element, config.access>::input_bytes);
+    if constexpr (Config::value.access == Access::vectors) {
+      const std::int64_t blocks = ceil_div(params.columns, config.threads());
+      if (is_one_row(params) && blocks <= most_blocks_x) {
+        return with_activation(problem.activation.kind, [&](auto kind) {
+          using Activation = GatedActivation<decltype(kind)::value>;
+          return launch_kernel(act_and_mul_row_kernel<Element, Activation, Config>,
+                               {dim3(static_cast<unsigned>(blocks)), dim3(config.threads())}, device.index, stream,
+                               params.gate, params.up, params.out, params.columns, Activation(problem.activation));
+        });
+      }
+    }
     const BlockGrid grid =
         block_grid(ceil_div(params.columns, params.tile.columns()), ceil_div(params.rows, params.tile.rows()));
     if (!grid.fits) {

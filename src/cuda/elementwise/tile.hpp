@@ -59,11 +59,12 @@ struct BlockGrid {
   bool fits = false;
 };
 
+constexpr std::int64_t most_blocks_x = 0x7fffffff;
+
 constexpr BlockGrid block_grid(std::int64_t column_tiles, std::int64_t row_tiles) {
-  constexpr std::int64_t most_x = 0x7fffffff;
   constexpr std::int64_t most_yz = 65535;
   const std::int64_t z = ceil_div(row_tiles, most_yz);
-  if (column_tiles > most_x || z > most_yz) return {};
+  if (column_tiles > most_blocks_x || z > most_yz) return {};
   return {static_cast<unsigned>(column_tiles), static_cast<unsigned>(ceil_div(row_tiles, z)), static_cast<unsigned>(z),
           true};
 }
