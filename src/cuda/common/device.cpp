@@ -69,6 +69,16 @@ Verdict require_capability(int lowest, int highest, std::string reason) {
   return {true, std::move(reason)};
 }
 
+Verdict require_shared_memory(std::size_t bytes, Verdict verdict) {
+  if (!verdict.eligible) return verdict;
+  for (const DeviceProperties& device : devices().list) {
+    if (device.capability < least_capability || device.shared_memory_per_block >= bytes) continue;
+    return {false, concat("device ", device.index, " gives a block ", device.shared_memory_per_block,
+                          " bytes of shared memory, needs ", bytes)};
+  }
+  return verdict;
+}
+
 DeviceScope::DeviceScope(int device) {
   int current = 0;
   status_ = status_of(cudaGetDevice(&current), "cudaGetDevice", device);

@@ -39,6 +39,9 @@ const Devices& devices();
 // that Gatefold can use here (8.0 and newer) has a capability in [lowest, highest]. `reason` is kept for the eligible.
 Verdict require_capability(int lowest, int highest, std::string reason);
 
+// The verdict, unless some device that Gatefold can use here gives a block fewer bytes of shared memory.
+Verdict require_shared_memory(std::size_t bytes, Verdict verdict);
+
 // Makes a device current, and the one before it again at the end. Meanwhile the calling thread's stream captures are
 // relaxed: the first launch of a kernel may load it, which a capture would otherwise forbid though it records nothing.
 class DeviceScope {

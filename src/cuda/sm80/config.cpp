@@ -12,12 +12,4 @@ std::string to_string(const Config& c) {
   return text;
 }
 
-std::int32_t raster_group(std::int64_t tiles_m) {
-  // A wave of 132 tiles of 128 x 256 touches the fewest operand rows as 16 x 8 tiles. Measured on an H200, 12 is best
-  // for 64 tiles of rows (5 % ahead of no groups), and up to 24 makes no difference.
-  constexpr std::int64_t most = 12;
-  const std::int64_t groups = (tiles_m + most - 1) / most;
-  return static_cast<std::int32_t>((tiles_m + groups - 1) / groups);
-}
-
 }  // namespace gatefold::cuda::sm80

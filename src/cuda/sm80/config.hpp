@@ -56,7 +56,4 @@ struct Config {
 
 std::string to_string(const Config& config);
 
-// How many tiles of rows are swept together, column by column (see TileScheduler): about the same number in each group.
-std::int32_t raster_group(std::int64_t tiles_m);
-
 }  // namespace gatefold::cuda::sm80

@@ -6,15 +6,12 @@
 
 #include "cuda/common/launch.hpp"
 #include "cuda/sm80/gemm_kernel.cuh"
-#include "cuda/sm80/launch.hpp"
+#include "cuda/sm80/kernels.hpp"
 
 namespace gatefold::cuda::sm80 {
 
-Params make_params(const Config& config, const Problem& problem, const Operands& operands, int group_m);
-
 template <class Build>
-Status launch(const Problem& problem, const Operands& operands, int group_m, const DeviceProperties& device,
-              cudaStream_t stream) {
+Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
   constexpr Config C = Build::config;
   static OncePerDevice once;
   void (*const kernel)(Params) = gemm_kernel<Build>;
@@ -29,7 +26,12 @@ Status launch(const Problem& problem, const Operands& operands, int group_m, con
   }
   const auto blocks = std::min(tiles, std::int64_t{device.multiprocessors} * C.blocks_per_sm);
   return launch_kernel(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(C.threads()), C.shared_bytes()}, device.index,
-                       stream, make_params(C, problem, operands, group_m));
+                       stream, make_params(C, problem, operands));
+}
+
+template <class Build>
+constexpr Kernel kernel_of(double teraflops) {
+  return {Build::config, teraflops, launch<Build>};
 }
 
 }  // namespace gatefold::cuda::sm80

@@ -38,8 +38,7 @@ class Mainloop {
   };
 
  public:
-  __device__ Mainloop(const Params& params, std::uint32_t shared)
-      : loader_(params, shared), k_tiles_(k_tiles(params, C.tile_k)) {
+  __device__ Mainloop(const Params& params, std::uint32_t shared) : loader_(params, shared), k_tiles_(params.k_tiles) {
     const FragmentLane lane(static_cast<int>(threadIdx.x) % 32);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     constexpr int chunk = 16 / C.element_size();

@@ -1,6 +1,7 @@
 #include <cstdint>
 
-#include "cuda/sm80/launch.cuh"
+#include "cuda/sm80/params.cuh"
+#include "cuda/sm80/raster.hpp"
 
 namespace gatefold::cuda::sm80 {
 namespace {
@@ -11,7 +12,7 @@ bool has_vectors(const std::byte* base, std::int64_t ld, std::int64_t size) {
 
 }  // namespace
 
-Params make_params(const Config& config, const Problem& problem, const Operands& operands, int group_m) {
+Params make_params(const Config& config, const Problem& problem, const Operands& operands) {
   const std::int64_t size = size_of(problem.dtype);
   const std::int64_t F = problem.intermediate_size;
   Params params;
@@ -30,12 +31,13 @@ Params make_params(const Config& config, const Problem& problem, const Operands&
   params.out = operands.out;
   params.ld_out = problem.ld_out;
   params.tokens = operands.tokens;
-  params.hidden_size = static_cast<std::int32_t>(problem.hidden_size);
+  params.sum_bytes = static_cast<std::int32_t>(problem.hidden_size * size);
+  params.k_tiles = static_cast<std::int32_t>((problem.hidden_size + config.tile_k - 1) / config.tile_k);
   params.intermediate_size = static_cast<std::int32_t>(F);
   params.tiles_m = static_cast<std::int32_t>((operands.tokens + config.tile_m - 1) / config.tile_m);
   params.tiles_n = static_cast<std::int32_t>((F + config.out_columns() - 1) / config.out_columns());
   params.tiles = params.tiles_m * params.tiles_n;
-  params.group_m = group_m;
+  params.group_m = raster_group(params.tiles_m);
   params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
   params.activation = problem.activation.kind;

@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/types.hpp"
+#include "core/problem.hpp"
 #include "cuda/common/activation.cuh"
+#include "cuda/sm80/config.hpp"
 #include "cuda/sm80/weight_rows.hpp"
 
 namespace gatefold::cuda::sm80 {
@@ -20,7 +21,8 @@ struct Params {
   std::byte* out = nullptr;
   std::int64_t ld_out = 0;
   std::int64_t tokens = 0;
-  std::int32_t hidden_size = 0;
+  std::int32_t sum_bytes = 0;  // hidden_size elements
+  std::int32_t k_tiles = 0;
   std::int32_t intermediate_size = 0;
   std::int32_t tiles = 0;  // tiles_m * tiles_n: 2^31 of them would be an output of terabytes
   std::int32_t tiles_m = 0;
@@ -32,8 +34,7 @@ struct Params {
   GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
 };
 
-__device__ __forceinline__ int k_tiles(const Params& params, int tile_k) {
-  return (params.hidden_size + tile_k - 1) / tile_k;
-}
+// The output must have fewer than 2^31 tiles.
+Params make_params(const Config& config, const Problem& problem, const Operands& operands);
 
 }  // namespace gatefold::cuda::sm80

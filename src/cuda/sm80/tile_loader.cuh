@@ -17,8 +17,8 @@ namespace gatefold::cuda::sm80 {
 // Where the rows of a tile begin is worked out once a tile, and a thread keeps the addresses of its own rows in
 // registers: that is how any order of the weight rows costs nothing. A thread copies two 16-byte chunks, 64 bytes
 // apart, of every rows_per_pass-th row; two chunks for one address. Rows past the last token or the last weight row
-// read the last one instead: their products are never stored. Chunks past hidden_size read nothing and fill in zeros;
-// so do all chunks once there is no tile left.
+// read the last one instead: their products are never stored. What lies past hidden_size is not read, its place filled
+// with zeros: a part of a chunk, whole chunks, and all of them once there is no tile left.
 template <Config C>
 class TileLoader {
   using Layouts = TileLayouts<C>;
@@ -49,12 +49,12 @@ class TileLoader {
     const int far = i % 2;
     const std::uint32_t near_chunk = shared_ + offset;
     const std::uint32_t to = (far == 0 ? near_chunk : near_chunk ^ far_chunk) + pass * rows_per_pass * row_bytes;
-    const int bytes = k_ + far * (far_chunk / size) < params_.hidden_size ? 16 : 0;
-    copy_async_16(to, rows_[pass] + std::int64_t{k_} * size + far * far_chunk, bytes);
+    const int bytes = min(max(params_.sum_bytes - k_ - far * far_chunk, 0), 16);
+    copy_async_16(to, rows_[pass] + k_ + far * far_chunk, bytes);
   }
 
   __device__ __forceinline__ void advance() {
-    k_ += C.tile_k;
+    k_ += row_bytes;
     --left_;
   }
 
@@ -66,7 +66,7 @@ class TileLoader {
 
  private:
   __device__ void start_tile() {
-    if (!scheduler_.valid()) {  // k_ stays past the last column
+    if (!scheduler_.valid()) {  // k_ stays past the end of the sum
       left_ = std::numeric_limits<int>::max();
       return;
     }
@@ -76,8 +76,8 @@ class TileLoader {
     for (int i = 0; i < passes_a; ++i) rows_[i] = token_row(tile, lane.row + i * rows_per_pass);
 #pragma unroll
     for (int i = 0; i < passes_b; ++i) rows_[passes_a + i] = weight_row(tile, lane.row + i * rows_per_pass);
-    k_ = lane.chunk * chunk;
-    left_ = k_tiles(params_, C.tile_k);
+    k_ = lane.chunk * 16;
+    left_ = params_.k_tiles;
   }
 
   __device__ const std::byte* token_row(const TileCoord& tile, int i) const {
@@ -95,7 +95,7 @@ class TileLoader {
   const Params& params_;
   TileScheduler scheduler_;
   const std::byte* rows_[passes_a + passes_b];
-  int k_ = 0;  // the column of this thread's first chunk
+  int k_ = 0;  // where this thread's first chunk begins in its rows, in bytes
   int left_ = 0;
   std::uint32_t shared_;  // this thread's first chunk of stage 0
 };

@@ -6,14 +6,9 @@
 
 #include "core/layout.hpp"
 
-// Where the weight rows of one half lie, for a kernel to follow: a LineMap whose division is prepared on the host.
+// Where the weight rows of one half lie, for a kernel to follow: a LineMap whose division is prepared on the host. What
+// is constexpr runs on the device too.
 namespace gatefold::cuda::sm80 {
-
-#if defined(__CUDACC__)
-#define GATEFOLD_SM80_BOTH __host__ __device__
-#else
-#define GATEFOLD_SM80_BOTH
-#endif
 
 // n / divisor for 0 <= n < 2^31 by one multiplication: with s = ceil(log2 divisor) and m = ceil(2^(31+s) / divisor),
 // m exceeds the exact factor by less than 2^-(31) of it, too little to reach the next quotient.
@@ -29,7 +24,7 @@ struct Divider {
     shift = s - 1;
   }
 
-  GATEFOLD_SM80_BOTH std::uint32_t operator()(std::uint32_t n) const {
+  constexpr std::uint32_t operator()(std::uint32_t n) const {
     if (multiplier == 0) return n;
     return static_cast<std::uint32_t>((std::uint64_t{n} * multiplier) >> 32) >> shift;
   }
@@ -49,7 +44,7 @@ struct WeightRows {
         skip(map.period - map.block),
         block(static_cast<std::uint32_t>(map.block)) {}
 
-  GATEFOLD_SM80_BOTH std::int64_t row(std::uint32_t j) const {
+  constexpr std::int64_t row(std::uint32_t j) const {
     return std::int64_t{j} + (skip == 0 ? 0 : std::int64_t{block(j)} * skip);
   }
 };

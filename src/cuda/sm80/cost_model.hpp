@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/problem.hpp"
+#include "cuda/sm80/kernels.hpp"
+
+// Which kernel a run takes: pure host code.
+namespace gatefold::cuda::sm80 {
+
+struct Machine {
+  int multiprocessors = 0;
+  std::size_t shared_memory_per_block = 0;  // bytes, the most that a kernel may ask for
+};
+
+// Seconds that a run should take, to compare kernels with: each multiprocessor multiplies the tiles that fall to it at
+// its share of the kernel's rate.
+double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);
+
+// The kernel of least estimated time among those whose shared memory the machine has, the first of equals; or null.
+const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
+                     const Machine& machine);
+
+}  // namespace gatefold::cuda::sm80

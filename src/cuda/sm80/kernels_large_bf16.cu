@@ -1,0 +1,16 @@
+#include "cuda/sm80/launch.cuh"
+#include "cuda/sm80/shapes.hpp"
+
+namespace gatefold::cuda::sm80 {
+
+std::span<const Kernel> large_bf16_kernels() {
+  static constexpr Kernel family[] = {
+      kernel_of<Large<Op::gate_up, DType::bf16>>(440.0),
+      kernel_of<Large<Op::gate_up, DType::bf16, Gating::even_odd>>(430.0),
+      kernel_of<Large<Op::gemm, DType::bf16>>(440.0),
+      kernel_of<Large<Op::gemm_gated, DType::bf16>>(420.0),
+  };
+  return family;
+}
+
+}  // namespace gatefold::cuda::sm80
