@@ -78,37 +78,6 @@ TEST_P(Products, EveryLayoutOverSeveralTiles) {
   }
 }
 
-TEST_P(Products, ManyLaunchesAreBitIdentical) {
-  constexpr int copies = 16;  // outputs in flight at a time
-  Random random = test_random();
-  for (const std::int64_t tokens : {65, 300}) {
-    Experiment experiment(aligned(tokens, 712, 520), random);
-    if (!experiment.run(GetParam().implementation)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-    const Plan plan(experiment.desc(GetParam().implementation));
-    std::vector<Tensor> outs;
-    std::vector<Tensor> workspaces;
-    for (int i = 0; i < copies; ++i) {
-      outs.push_back(experiment.make_out());
-      workspaces.push_back(experiment.make_workspace(plan));
-      workspaces.back().upload();
-    }
-    for (int pass = 0; pass < (thorough() ? 3000 : 6); ++pass) {
-      for (Tensor& out : outs) out.upload();
-      for (int i = 0; i < copies; ++i) plan.run(experiment.device_args(outs[i], workspaces[i]));
-      for (Tensor& out : outs) {
-        out.download();
-        for (std::int64_t t = 0; t < tokens; ++t) {
-          for (std::int64_t c = 0; c < experiment.columns(); ++c) {
-            ASSERT_EQ(out.get(t, c), experiment.out(t, c)) << "pass " << pass << " row " << t << " column " << c;
-          }
-        }
-        out.expect_surroundings_unchanged("out");
-        out.poison();
-      }
-    }
-  }
-}
-
 // The architectures' own kernels are listed, are taken where they can run, and can be passed over by name.
 TEST(Listed, ArchitecturesAndForcing) {
   gatefold_device_info info{};

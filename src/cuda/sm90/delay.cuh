@@ -6,9 +6,9 @@
 #include <cstdlib>
 #endif
 
-// Random delays before and after every barrier and copy, in a build for tests alone (CMake's GATEFOLD_TEST_DELAYS): a
-// result that depends on who comes first then differs from seed to seed (tests/cuda/delays_test.cpp). In every other
-// build this file comes to no instruction and no byte.
+// Random delays before every barrier, copy and store and after every wait, in a build for tests alone (CMake's
+// GATEFOLD_TEST_DELAYS): a result that depends on who comes first then differs from seed to seed
+// (tests/cuda/delays_test.cpp). In every other build this file comes to no instruction and no byte.
 namespace gatefold::cuda::sm90 {
 
 #ifdef GATEFOLD_TEST_DELAYS

@@ -1,0 +1,241 @@
+#include "cuda/sm90/cost_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "model_sizes.hpp"
+
+// Which sm_90 kernel a run takes: arithmetic on the host, held against kernels made up here and against those that are
+// compiled.
+namespace gatefold::cuda::sm90 {
+namespace {
+
+constexpr double bytes_per_second = 4.3e12;
+constexpr Machine h200{132, bytes_per_second};
+constexpr Machine all_machines[] = {h200, {114, bytes_per_second}, {78, bytes_per_second}};
+
+Problem gated_problem(std::int64_t hidden_size, std::int64_t intermediate_size,
+                      const Layout& layout = {LayoutKind::separate, 0}) {
+  Problem problem;
+  problem.op = Op::gate_up;
+  problem.dtype = DType::bf16;
+  problem.layout = layout;
+  problem.hidden_size = hidden_size;
+  problem.intermediate_size = intermediate_size;
+  return problem;
+}
+
+Problem blocks_of(std::int64_t block) { return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
+
+Problem plain_problem(std::int64_t hidden_size, std::int64_t intermediate_size) {
+  Problem problem = gated_problem(hidden_size, intermediate_size, {});
+  problem.op = Op::gemm;
+  return problem;
+}
+
+// 128 tokens x 64 columns in clusters of two token tiles.
+constexpr Config small_tile{128, 128, 4, 2, 2, 1, true, false};
+
+constexpr Kernel kernel_of(const Config& config, double teraflops) { return {config, teraflops, nullptr}; }
+
+// Seconds in which every multiprocessor computes one tile.
+double round_seconds(const Kernel& kernel, std::int64_t hidden_size) {
+  const double flops = 2.0 * kernel.config.tile_m * kernel.config.tile_n * static_cast<double>(hidden_size);
+  return flops * h200.multiprocessors / (kernel.teraflops * 1e12);
+}
+
+TEST(CostModel, AWaveMoreCostsARoundMore) {
+  constexpr Kernel kernel = kernel_of(small_tile, 600.0);
+  constexpr std::int64_t D = 8192;  // so long that arithmetic, not memory, decides
+  const Problem problem = gated_problem(D, 33L * 64);
+  const auto seconds = [&](std::int64_t tokens) { return estimated_seconds(kernel, problem, tokens, h200); };
+  const double round = round_seconds(kernel, D);
+  const double tolerance = round * 1e-9;
+  // 4 x 33 tiles are 66 clusters of two, as many as 132 multiprocessors hold.
+  EXPECT_NEAR(seconds(512), seconds(1), tolerance);
+  EXPECT_NEAR(seconds(513) - seconds(512), round, tolerance);
+  EXPECT_NEAR(seconds(1024), seconds(513), tolerance);
+  EXPECT_NEAR(seconds(1025) - seconds(1024), round, tolerance);
+}
+
+TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
+  constexpr Kernel kernel = kernel_of(small_tile, 600.0);
+  constexpr std::int64_t D = 8192;
+  const Problem problem = gated_problem(D, 33L * 64);
+  const auto rounds_more = [&](int multiprocessors) {
+    const Machine machine{multiprocessors, bytes_per_second};
+    return (estimated_seconds(kernel, problem, 512, machine) - estimated_seconds(kernel, problem, 512, h200)) /
+           round_seconds(kernel, D);
+  };
+  EXPECT_NEAR(rounds_more(133), 0.0, 1e-9);  // the odd one has no partner
+  EXPECT_NEAR(rounds_more(131), 1.0, 1e-9);
+  EXPECT_NEAR(rounds_more(114), 1.0, 1e-9);  // 66 clusters on 57
+  EXPECT_NEAR(rounds_more(78), 1.0, 1e-9);   // on 39
+  EXPECT_NEAR(rounds_more(64), 2.0, 1e-9);   // on 32
+}
+
+// A kernel of no arithmetic takes as long as its operands take to move: 2 bytes each.
+TEST(CostModel, MemoryIsTheOtherBound) {
+  constexpr std::int64_t T = 100;
+  constexpr std::int64_t D = 4096;
+  constexpr std::int64_t F = 1024;
+  const auto seconds = [&](const Kernel& kernel, const Problem& problem, double bandwidth) {
+    return estimated_seconds(kernel, problem, T, {132, bandwidth});
+  };
+  const Kernel gated = kernel_of(small_tile, 1e9);
+  Config config = small_tile;
+  config.gated = false;
+  const Kernel plain = kernel_of(config, 1e9);
+  const double gated_bytes = 2.0 * (2 * F * D + T * (D + F));
+  const double plain_bytes = 2.0 * (F * D + T * (D + F));
+  EXPECT_NEAR(seconds(gated, gated_problem(D, F), 1e12) - seconds(gated, gated_problem(D, F), 2e12), gated_bytes / 2e12,
+              1e-12);
+  EXPECT_NEAR(seconds(plain, plain_problem(D, F), 1e12) - seconds(plain, plain_problem(D, F), 2e12), plain_bytes / 2e12,
+              1e-12);
+}
+
+TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {
+  const Problem problem = gated_problem(4096, 14336);
+  const Kernel equal[] = {kernel_of(small_tile, 600.0), kernel_of(small_tile, 600.0)};
+  EXPECT_EQ(choose(equal, problem, 4096, h200), &equal[0]);
+  const Kernel second_faster[] = {kernel_of(small_tile, 600.0), kernel_of(small_tile, 601.0)};
+  EXPECT_EQ(choose(second_faster, problem, 4096, h200), &second_faster[1]);
+  EXPECT_EQ(choose({}, problem, 4096, h200), nullptr);
+}
+
+// Row by row: every tile's part of a half is made of whole blocks, or lies in one.
+bool every_tile_is_whole(std::int64_t half, std::int64_t block) {
+  for (std::int64_t first = 0; first < half * block; first += half) {
+    const bool whole_blocks = first % block == 0 && half % block == 0;
+    const bool in_one = first / block == (first + half - 1) / block;
+    if (!whole_blocks && !in_one) return false;
+  }
+  return true;
+}
+
+TEST(CostModel, ALayoutFitsWhereNoTileCutsABlock) {
+  for (const int tile_n : {64, 128, 192, 256}) {
+    Config config = small_tile;
+    config.tile_n = tile_n;
+    for (std::int64_t block = 1; block <= 600; ++block) {
+      EXPECT_EQ(fits_layout(config, blocks_of(block)), every_tile_is_whole(tile_n / 2, block))
+          << tile_n << ", " << block;
+    }
+    EXPECT_TRUE(fits_layout(config, gated_problem(64, 72))) << tile_n;
+    EXPECT_TRUE(fits_layout(config, gated_problem(64, 72, {LayoutKind::up_gate, 0}))) << tile_n;
+  }
+}
+
+// A layout is a matter of gate_up alone.
+constexpr DType layout_types[] = {DType::bf16, DType::fp16};
+
+TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwoUpTo32) {
+  for (const DType dtype : layout_types) {
+    for (const Kernel& kernel : kernels(dtype, true)) {
+      for (const std::int64_t block : {1, 2, 4, 8, 16, 32}) {
+        EXPECT_TRUE(fits_layout(kernel.config, blocks_of(block))) << kernel.config.tile_n << ", " << block;
+      }
+    }
+  }
+}
+
+// Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
+TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
+  for (const DType dtype : layout_types) {
+    for (const std::int64_t block : {3, 24, 48, 64, 96, 128, 512, 5, 7, 40, 1000}) {
+      const auto fits = [&](const Kernel& kernel) { return every_tile_is_whole(kernel.config.tile_n / 2, block); };
+      const bool any = std::any_of(kernels(dtype, true).begin(), kernels(dtype, true).end(), fits);
+      for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
+        SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");
+        const Kernel* taken = choose(kernels(dtype, true), blocks_of(block), tokens, h200);
+        ASSERT_EQ(taken != nullptr, any);
+        EXPECT_TRUE(taken == nullptr || fits(*taken));
+      }
+    }
+  }
+}
+
+// The kernels that are compiled, of each type and product.
+struct Family {
+  const char* name;
+  DType dtype;
+  bool gated;
+  std::span<const Kernel> kernels() const { return sm90::kernels(dtype, gated); }
+};
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+constexpr Family all_families[] = {{"bf16_gate_up", DType::bf16, true},
+                                   {"bf16_gemm", DType::bf16, false},
+                                   {"fp16_gate_up", DType::fp16, true},
+                                   {"fp16_gemm", DType::fp16, false}};
+
+class Families : public testing::TestWithParam<Family> {};
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(all_families),
+                         [](const auto& family) { return std::string(family.param.name); });
+
+TEST_P(Families, TakeLongerForMoreTokens) {
+  for (const Machine& machine : all_machines) {
+    for (const Problem& problem : {gated_problem(4096, 14336), gated_problem(72, 40), gated_problem(64, 53248)}) {
+      for (const Kernel& kernel : GetParam().kernels()) {
+        double before = 0.0;
+        for (std::int64_t tokens = 1; tokens <= 2100; ++tokens) {
+          const double seconds = estimated_seconds(kernel, problem, tokens, machine);
+          ASSERT_GE(seconds, before) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", " << tokens;
+          before = seconds;
+        }
+      }
+    }
+  }
+}
+
+// gate_up's product, or for gemm the one with w_down, of every model that the tool knows.
+std::vector<Problem> model_problems(bool gated) {
+  std::vector<Problem> problems;
+  for (const test::ModelSize& model : test::model_sizes()) {
+    problems.push_back(gated ? gated_problem(model.hidden_size, model.intermediate_size)
+                             : plain_problem(model.intermediate_size, model.hidden_size));
+  }
+  return problems;
+}
+
+constexpr std::int64_t all_tokens[] = {65, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192};
+
+TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
+  for (const Problem& problem : model_problems(GetParam().gated)) {
+    for (const Machine& machine : all_machines) {
+      for (const std::int64_t tokens : all_tokens) {
+        SCOPED_TRACE(testing::Message() << "D=" << problem.hidden_size << " F=" << problem.intermediate_size
+                                        << " T=" << tokens << ", " << machine.multiprocessors << " multiprocessors");
+        const Kernel* taken = choose(GetParam().kernels(), problem, tokens, machine);
+        ASSERT_NE(taken, nullptr);
+        const double seconds = estimated_seconds(*taken, problem, tokens, machine);
+        for (const Kernel& other : GetParam().kernels()) {
+          EXPECT_LE(seconds, estimated_seconds(other, problem, tokens, machine))
+              << other.config.tile_m << "x" << other.config.tile_n;
+        }
+        // Half of a larger tile's rows would be past the last token.
+        EXPECT_TRUE(tokens > 128 || taken->config.tile_m <= 128) << taken->config.tile_m;
+      }
+    }
+  }
+}
+
+// A kernel that no model takes at any length would be compiled for nothing.
+TEST_P(Families, EachIsTakenForSomeModel) {
+  for (const Kernel& kernel : GetParam().kernels()) {
+    bool taken = false;
+    for (const Problem& problem : model_problems(GetParam().gated)) {
+      for (const std::int64_t tokens : all_tokens) {
+        taken = taken || choose(GetParam().kernels(), problem, tokens, h200) == &kernel;
+      }
+    }
+    EXPECT_TRUE(taken) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", cluster "
+                       << kernel.config.cluster();
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::cuda::sm90

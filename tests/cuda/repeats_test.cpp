@@ -1,0 +1,64 @@
+#include <cstring>
+
+#include "differences.hpp"
+#include "lane.hpp"
+#include "ops/targets.hpp"
+
+// Many launches, each compared bit for bit with the first on the device.
+namespace gatefold::test {
+namespace {
+
+constexpr std::int64_t tokens = 300;
+constexpr std::int64_t hidden_size = 520;
+constexpr std::int64_t intermediate_size = 1000;
+
+class Repeats : public TargetTest {};
+INSTANTIATE_TEST_SUITE_P(All, Repeats,
+                         testing::ValuesIn(targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})),
+                         target_name);
+
+// Several tiles with a tail in every direction, on two streams in turn, so that a launch runs beside the end of another
+// and not always on the same multiprocessors.
+TEST_P(Repeats, AreBitIdentical) {
+  Random random = test_random();
+  Experiment experiment(spec(tokens, hidden_size, intermediate_size), random);
+  if (!experiment.run(GetParam().implementation)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+  const Plan plan(experiment.desc(GetParam().implementation));
+  Differences differences(experiment.out_bytes());
+  Lane lanes[] = {{experiment, plan}, {experiment, plan}};
+  const int launches = thorough() ? 100000 : 200;
+  for (int launch = 0; launch < launches; ++launch) {
+    Lane& lane = lanes[launch % 2];
+    lane.run(experiment, plan);
+    differences.count_and_poison(lane.out.device(), lane.stream.get());
+  }
+  EXPECT_EQ(differences.words(), 0U) << "of " << launches << " outputs of " << tokens * intermediate_size
+                                     << " elements each";
+  for (Lane& lane : lanes) {
+    lane.out.download();
+    lane.out.expect_surroundings_unchanged("out");
+  }
+}
+
+// The comparison itself: it finds each word that differs, and leaves nothing of what it has read.
+TEST(Differences, AreCountedAndPoisoned) {
+  constexpr std::size_t words = 1000003;
+  std::vector<std::byte> expected(words * 4, std::byte{1});
+  Differences differences(expected);
+  const Allocation actual(device_memory(), expected.size());
+  const auto compare = [&](const std::vector<std::byte>& bytes) {
+    device_memory().upload(actual.get(), bytes.data(), bytes.size());
+    differences.count_and_poison(actual.get(), nullptr);
+    return differences.words();
+  };
+  EXPECT_EQ(compare(expected), 0U);
+  std::vector<std::byte> different = expected;
+  for (const std::size_t byte : {std::size_t{0}, std::size_t{2000001}, words * 4 - 1}) different[byte] = std::byte{2};
+  EXPECT_EQ(compare(different), 3U);
+  EXPECT_EQ(compare(expected), 3U);
+  device_memory().download(different.data(), actual.get(), different.size());
+  EXPECT_EQ(different, std::vector<std::byte>(words * 4, std::byte{0xff}));
+}
+
+}  // namespace
+}  // namespace gatefold::test
