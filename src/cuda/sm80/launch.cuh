@@ -7,8 +7,47 @@
 #include "cuda/common/launch.hpp"
 #include "cuda/sm80/gemm_kernel.cuh"
 #include "cuda/sm80/kernels.hpp"
+#include "cuda/sm80/raster.hpp"
 
 namespace gatefold::cuda::sm80 {
+
+inline bool has_vectors(const std::byte* base, std::int64_t ld, std::int64_t size) {
+  return reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && ld * size % 16 == 0;
+}
+
+// The output must have fewer than 2^31 tiles.
+inline Params make_params(const Config& config, const Problem& problem, const Operands& operands) {
+  const std::int64_t size = size_of(problem.dtype);
+  const std::int64_t F = problem.intermediate_size;
+  Params params;
+  params.x = operands.x;
+  params.x_row_bytes = problem.ld_x * size;
+  if (problem.op == Op::gate_up) {
+    const HalfView gate = half_view(problem, operands, Half::gate);
+    const HalfView up = half_view(problem, operands, Half::up);
+    params.gate_rows = WeightRows(gate.base, gate.map, gate.ld * size);
+    params.up_rows = WeightRows(up.base, up.map, up.ld * size);
+  } else {
+    params.up_rows = WeightRows(operands.up, {0, F, F}, problem.ld_up * size);
+  }
+  params.gate = operands.gate;
+  params.ld_gate = problem.ld_gate;
+  params.out = operands.out;
+  params.ld_out = problem.ld_out;
+  params.tokens = operands.tokens;
+  params.sum_bytes = static_cast<std::int32_t>(problem.hidden_size * size);
+  params.k_tiles = static_cast<std::int32_t>((problem.hidden_size + config.tile_k - 1) / config.tile_k);
+  params.intermediate_size = static_cast<std::int32_t>(F);
+  params.tiles_m = static_cast<std::int32_t>((operands.tokens + config.tile_m - 1) / config.tile_m);
+  params.tiles_n = static_cast<std::int32_t>((F + config.out_columns() - 1) / config.out_columns());
+  params.tiles = params.tiles_m * params.tiles_n;
+  params.group_m = raster_group(params.tiles_m);
+  params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
+  params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
+  params.activation = problem.activation.kind;
+  params.clamped = GatedActivation<ActivationKind::swiglu_clamped>(problem.activation);
+  return params;
+}
 
 template <class Build>
 Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {

@@ -3,9 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/problem.hpp"
+#include "core/types.hpp"
 #include "cuda/common/activation.cuh"
-#include "cuda/sm80/config.hpp"
 #include "cuda/sm80/weight_rows.hpp"
 
 namespace gatefold::cuda::sm80 {
@@ -33,8 +32,5 @@ struct Params {
   ActivationKind activation = ActivationKind::identity;
   GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
 };
-
-// The output must have fewer than 2^31 tiles.
-Params make_params(const Config& config, const Problem& problem, const Operands& operands);
 
 }  // namespace gatefold::cuda::sm80
