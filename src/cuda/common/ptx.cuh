@@ -31,18 +31,7 @@ __device__ __forceinline__ uint4 load_vector_if(bool wanted, const void* pointer
   return v;
 }
 
-// The same for bytes that are read once: the first to leave the caches.
-__device__ __forceinline__ uint4 load_streaming_if(bool wanted, const void* pointer) {
-  uint4 v;
-  asm volatile(
-      "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
-      "@p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4]; }"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(pointer), "r"(static_cast<unsigned>(wanted)));
-  return v;
-}
-
-// Bytes that this kernel does not read again: likewise.
+// Bytes that this kernel does not read again: the first to leave the caches.
 __device__ __forceinline__ void store_streaming_if(bool wanted, void* pointer, const uint4& v) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"

@@ -70,9 +70,11 @@ struct Unit<Element, Access::vectors> {
 
   uint4 gate, up;
 
+  // Without a hint: lines that are the first to leave would never displace what an earlier kernel left in L2, and pass
+  // through whatever is free there, 5 % slower (docs/kernels/elementwise.md).
   __device__ __forceinline__ void load(const std::byte* gate_at, const std::byte* up_at, bool inside) {
-    gate = ptx::load_streaming_if(inside, gate_at);
-    up = ptx::load_streaming_if(inside, up_at);
+    gate = ptx::load_vector_if(inside, gate_at);
+    up = ptx::load_vector_if(inside, up_at);
   }
   template <class Activation>
   __device__ __forceinline__ void store(std::byte* out, const Activation& activation, bool /*up_first*/,
