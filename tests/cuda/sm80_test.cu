@@ -247,8 +247,8 @@ class Choice : public testing::Test {
  protected:
   static constexpr Machine h200{132, 227 * 1024};
   static constexpr Machine a100{108, 163 * 1024};
-  const std::vector<Kernel> kernels_{{Large<Op::gate_up, DType::bf16>::config, 440.0, nullptr},
-                                     {Small<Op::gate_up, DType::bf16>::config, 380.0, nullptr}};
+  const std::vector<Kernel> kernels_{{Large<Op::gate_up, DType::bf16>::config, 436.0, nullptr},
+                                     {Small<Op::gate_up, DType::bf16>::config, 353.0, nullptr}};
 
   static Problem problem(std::int64_t D, std::int64_t F) {
     Problem p;

@@ -5,10 +5,10 @@ namespace gatefold::cuda::sm80 {
 
 std::span<const Kernel> large_bf16_kernels() {
   static constexpr Kernel family[] = {
-      kernel_of<Large<Op::gate_up, DType::bf16>>(440.0),
-      kernel_of<Large<Op::gate_up, DType::bf16, Gating::even_odd>>(430.0),
-      kernel_of<Large<Op::gemm, DType::bf16>>(440.0),
-      kernel_of<Large<Op::gemm_gated, DType::bf16>>(420.0),
+      kernel_of<Large<Op::gate_up, DType::bf16>>(436.0),
+      kernel_of<Large<Op::gate_up, DType::bf16, Gating::even_odd>>(414.0),
+      kernel_of<Large<Op::gemm, DType::bf16>>(423.0),
+      kernel_of<Large<Op::gemm_gated, DType::bf16>>(413.0),
   };
   return family;
 }
