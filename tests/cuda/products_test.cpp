@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "cuda_support.hpp"
+#include "kernel_shapes.hpp"
 #include "ops/targets.hpp"
 
 // The products' tiles: sums, tokens and columns that end anywhere in one, with rows aligned so that the tensor core
@@ -78,6 +79,26 @@ TEST_P(Products, EveryLayoutOverSeveralTiles) {
   }
 }
 
+// Several rounds of tiles for each multiprocessor, through each kernel that the choice can lead to.
+TEST_P(Products, EveryCompiledKernel) {
+  Random random = test_random();
+  std::map<std::string, std::vector<Spec>> shapes;
+  try {
+    shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
+                              GetParam().implementation);
+  } catch (const Error& error) {
+    ASSERT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
+    GTEST_SKIP() << error.what();
+  }
+  for (const auto& [kernel, specs] : shapes) {
+    SCOPED_TRACE(kernel);
+    Spec s = specs.front();
+    s.values = values(random);
+    expect_right(s, random);
+    if (thorough()) expect_right(specs.back(), random);
+  }
+}
+
 // The architectures' own kernels are listed, are taken where they can run, and can be passed over by name.
 TEST(Listed, ArchitecturesAndForcing) {
   gatefold_device_info info{};
@@ -100,7 +121,7 @@ TEST(Listed, ArchitecturesAndForcing) {
                                  .hidden_size = 128,
                                  .intermediate_size = 256},
                                 random);
-    for (const char* forced : {"sm90", "simt"}) {
+    for (const char* forced : {"sm90", "sm80", "simt"}) {
       EXPECT_EQ(std::string(Plan(experiment.desc(forced)).implementation(256)), forced);
     }
     EXPECT_EQ(std::string(Plan(experiment.desc()).implementation(256)), "sm90");

@@ -1,0 +1,40 @@
+#include "kernel_shapes.hpp"
+
+#include <algorithm>
+
+#include "support/names.hpp"
+
+namespace gatefold::test {
+
+std::string kernel_of(const Spec& spec, const std::string& implementation) {
+  Desc desc{.op = spec.op, .dtype = spec.dtype, .device = GATEFOLD_DEVICE_CUDA};
+  if (uses_layout(spec.op)) desc.layout = spec.layout;
+  if (uses_activation(spec.op)) desc.activation = spec.activation;
+  desc.hidden_size = spec.hidden_size;
+  desc.intermediate_size = spec.intermediate_size;
+  desc.implementation = implementation;
+  for (const Candidate& candidate : Plan(desc).explain(spec.tokens)) {
+    if (candidate.chosen) return candidate.reason;
+  }
+  return {};
+}
+
+std::map<std::string, std::vector<Spec>> shapes_by_kernel(
+    const std::function<Spec(std::int64_t T, std::int64_t D, std::int64_t F)>& spec_of,
+    const std::string& implementation) {
+  constexpr std::int64_t most_outputs = 10'000'000;
+  std::map<std::string, std::vector<Spec>> shapes;
+  for (const std::int64_t F : {520, 1000, 2056, 3080, 4104, 8200, 12296, 14328, 20008, 28680}) {
+    for (const std::int64_t T : {65, 130, 200, 300, 500, 700, 1100}) {
+      if (T * F > most_outputs) continue;
+      const Spec spec = spec_of(T, 520, F);
+      shapes[kernel_of(spec, implementation)].push_back(spec);
+    }
+  }
+  for (auto& [kernel, specs] : shapes) {
+    std::ranges::sort(specs, {}, [](const Spec& s) { return s.tokens * s.intermediate_size; });
+  }
+  return shapes;
+}
+
+}  // namespace gatefold::test
