@@ -48,18 +48,35 @@ double round_seconds(const Kernel& kernel, std::int64_t hidden_size) {
   return flops * h200.multiprocessors / (kernel.teraflops * 1e12);
 }
 
-TEST(CostModel, AWaveMoreCostsARoundMore) {
+// A full round costs its arithmetic, and a little for its epilogue and memory traffic.
+TEST(CostModel, AFullRoundCostsItsArithmetic) {
   constexpr Kernel kernel = kernel_of(small_tile, 600.0);
   constexpr std::int64_t D = 8192;  // so long that arithmetic, not memory, decides
   const Problem problem = gated_problem(D, 33L * 64);
+  const double round = round_seconds(kernel, D);
+  // 4 x 33 tiles are 66 clusters of two, as many as 132 multiprocessors hold.
+  for (const std::int64_t tokens : {512, 1024, 4096}) {
+    const double more =
+        estimated_seconds(kernel, problem, tokens + 512, h200) - estimated_seconds(kernel, problem, tokens, h200);
+    EXPECT_GE(more, round) << tokens;
+    EXPECT_LE(more, 1.05 * round) << tokens;
+  }
+}
+
+// One tile more than fills a round costs nearly another round; the rest of that round costs little.
+TEST(CostModel, TheFirstTileOfARoundCostsTheMost) {
+  constexpr Kernel kernel = kernel_of(small_tile, 600.0);
+  constexpr std::int64_t D = 8192;
+  const Problem problem = gated_problem(D, 33L * 64);
   const auto seconds = [&](std::int64_t tokens) { return estimated_seconds(kernel, problem, tokens, h200); };
   const double round = round_seconds(kernel, D);
-  const double tolerance = round * 1e-9;
-  // 4 x 33 tiles are 66 clusters of two, as many as 132 multiprocessors hold.
-  EXPECT_NEAR(seconds(512), seconds(1), tolerance);
-  EXPECT_NEAR(seconds(513) - seconds(512), round, tolerance);
-  EXPECT_NEAR(seconds(1024), seconds(513), tolerance);
-  EXPECT_NEAR(seconds(1025) - seconds(1024), round, tolerance);
+  for (const std::int64_t full : {512, 1024}) {
+    const double first = seconds(full + 1) - seconds(full);
+    const double rest = seconds(full + 512) - seconds(full + 1);
+    EXPECT_GT(first, 0.75 * round) << full;
+    EXPECT_GT(rest, 0.0) << full;
+    EXPECT_LT(rest, 0.3 * round) << full;
+  }
 }
 
 TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
@@ -71,11 +88,15 @@ TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
     return (estimated_seconds(kernel, problem, 512, machine) - estimated_seconds(kernel, problem, 512, h200)) /
            round_seconds(kernel, D);
   };
-  EXPECT_NEAR(rounds_more(133), 0.0, 1e-9);  // the odd one has no partner
-  EXPECT_NEAR(rounds_more(131), 1.0, 1e-9);
-  EXPECT_NEAR(rounds_more(114), 1.0, 1e-9);  // 66 clusters on 57
-  EXPECT_NEAR(rounds_more(78), 1.0, 1e-9);   // on 39
-  EXPECT_NEAR(rounds_more(64), 2.0, 1e-9);   // on 32
+  const auto expect_between = [&](int multiprocessors, double least, double most) {
+    EXPECT_GE(rounds_more(multiprocessors), least) << multiprocessors;
+    EXPECT_LE(rounds_more(multiprocessors), most) << multiprocessors;
+  };
+  expect_between(133, 0.0, 1e-9);  // the odd one has no partner
+  expect_between(131, 0.75, 1.05);
+  expect_between(114, 0.75, 1.05);  // 66 clusters on 57
+  expect_between(78, 0.9, 1.05);    // on 39
+  expect_between(64, 1.75, 2.1);    // on 32
 }
 
 // A kernel of no arithmetic takes as long as its operands take to move: 2 bytes each.
@@ -142,7 +163,7 @@ TEST(CompiledKernels, TakeBlocksOfAPowerOfTwo) {
       }
       if (fits_layout(kernel.config, blocks_of(32))) ++tiles_for_32;
     }
-    EXPECT_GE(tiles_for_32, 4) << "blocks of 32 rows, which a tile of 224 cuts";
+    EXPECT_GE(tiles_for_32, 3) << "blocks of 32 rows, which tiles of 160 and 224 cut";
   }
 }
 

@@ -43,6 +43,7 @@ struct Geometry {
   std::int32_t k_steps;  // ceil(D / tile_k)
   std::int32_t m_tiles;  // ceil(tokens / tile_m), then up to a multiple of cluster_m
   std::int32_t n_tiles;  // likewise of the output's columns
+  std::int32_t x_rows;   // of x that each block brings: tile_m / cluster_n, or fewer where there are fewer tokens
   std::int32_t group_m;  // raster: this many clusters of token tiles are walked together
   std::int32_t block;    // rows of a half before the other half begins (the layout's block); F where they are apart
 };

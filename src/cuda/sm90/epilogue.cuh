@@ -5,6 +5,7 @@
 #include "cuda/sm90/combine.cuh"
 #include "cuda/sm90/pipeline.cuh"
 #include "cuda/sm90/scheduler.cuh"
+#include "cuda/sm90/tensor_map.hpp"
 
 namespace gatefold::cuda::sm90 {
 
@@ -13,11 +14,14 @@ namespace gatefold::cuda::sm90 {
 // 64-row slabs, and the store drains while the next tile is multiplied.
 //
 // A staging slab is 64 rows x chunk columns, swizzled as the store's descriptor says: 16-byte piece p of row r lies at
-// piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows.
+// piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows, p ^ (r / 4 % 2) for 32-byte rows.
 template <Config config, class Element>
 struct Epilogue {
   static constexpr int slabs = config.tile_m / (64 * config.warpgroups_per_tile());  // per warpgroup
-  static constexpr int chunk = config.store_columns() % 64 == 0 ? 64 : 32;
+  static constexpr int chunk = config.store_columns() % 64 == 0 ? 64 : config.store_columns() % 32 == 0 ? 32 : 16;
+  static constexpr Swizzle swizzle = chunk == 64   ? Swizzle::bytes_128
+                                     : chunk == 32 ? Swizzle::bytes_64
+                                                   : Swizzle::bytes_32;
   static constexpr int chunks = config.store_columns() / chunk;
   static constexpr int slab_elements = 64 * chunk;
   static constexpr int passes = config.columns() / config.store_columns();
@@ -28,8 +32,8 @@ struct Epilogue {
 
   static __device__ std::uint32_t swizzled(std::uint32_t row, std::uint32_t column) {
     const std::uint32_t piece = column / 8;
-    if constexpr (chunk == 64) return row * 128 + ((piece ^ (row % 8)) * 16);
-    return row * 64 + ((piece ^ (row / 2 % 4)) * 16);
+    constexpr std::uint32_t pieces = chunk / 8;
+    return (row * pieces + (piece ^ (row * pieces / 8 % pieces))) * 16;
   }
 
   // tCrC ((2, 2, tile_n / 8), slabs, 1): per 8 columns, two of row r and two of row r + 8.

@@ -16,6 +16,9 @@ struct Mainloop {
   using Atom =
       decltype(cute::SM90::GMMA::ss_op_selector<Element, Element, float,
                                                 cute::Shape<cute::Int<64>, cute::Int<config.tile_n>, cute::Int<16>>>());
+  // CuTe falls back to several narrow instructions, a quarter slower, for widths that it doesn't know: those of
+  // CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED.
+  static_assert(cute::size<1>(typename cute::MMA_Traits<Atom>::Shape_MNK{}) == config.tile_n);
   using TiledMma = decltype(cute::make_tiled_mma(
       Atom{}, cute::Layout<cute::Shape<cute::Int<config.warpgroups_per_tile()>, cute::_1, cute::_1>>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Element>;
@@ -42,13 +45,15 @@ struct Mainloop {
     return {row - repetition * block, repetition};
   }
 
-  // By one thread of the producer warp: fills the ring with the k-steps of one tile.
+  // By one thread of the producer warp: fills the ring with the k-steps of one tile. Rows of x past x_rows keep what
+  // was there: their products are clipped when they are stored.
   static __device__ void load(const CUtensorMap& x, const CUtensorMap& first_half, const CUtensorMap& second_half,
                               const Geometry& geometry, const TileIndex& tile, Storage& storage, Ring<config>& ring,
                               const ClusterPlace<config>& place, RingPosition<config.stages>& position) {
     constexpr int half_rows = config.tile_n / 2;
-    constexpr int x_rows = config.tile_m / config.cluster_n;
+    const int x_rows = geometry.x_rows;
     const int x_row = tile.m * config.tile_m + static_cast<int>(place.n) * x_rows;
+    const int bytes = (x_rows * config.cluster_n + config.tile_n) * Config::tile_k * 2;
     const int first_row = tile.n * config.columns();
     const HalfCoordinate first = half_coordinate(first_row, geometry.block);
     const HalfCoordinate second = half_coordinate(first_row + (config.gated ? 0 : half_rows), geometry.block);
@@ -57,7 +62,7 @@ struct Mainloop {
       const int slot = position.slot;
       barrier_wait(&ring.empty[slot], position.phase ^ 1);
       std::uint64_t* full = &ring.full[slot];
-      barrier_expect_bytes(full, config.stage_bytes());
+      barrier_expect_bytes(full, bytes);
       const int k = step * Config::tile_k;
 
       Element* a = storage.a + slot * a_elements;

@@ -29,6 +29,15 @@ struct Box {
   std::array<cuuint32_t, rank> box;
 };
 
+CUtensorMapSwizzle swizzle_mode(Swizzle swizzle) {
+  switch (swizzle) {
+    case Swizzle::bytes_32: return CU_TENSOR_MAP_SWIZZLE_32B;
+    case Swizzle::bytes_64: return CU_TENSOR_MAP_SWIZZLE_64B;
+    case Swizzle::bytes_128: break;
+  }
+  return CU_TENSOR_MAP_SWIZZLE_128B;
+}
+
 template <std::size_t rank>
 Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, const Box<rank>& box, Swizzle swizzle) {
   const Encode function = encode_function();
@@ -37,8 +46,7 @@ Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, cons
   element_strides.fill(1);
   const CUresult result =
       function(&map, type, rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(), box.box.data(),
-               element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-               swizzle == Swizzle::bytes_128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+               element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(swizzle),
                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return {};
   return {GATEFOLD_ERROR_DEVICE, concat("cuTensorMapEncodeTiled: error ", static_cast<int>(result), " for ",

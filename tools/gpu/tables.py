@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Markdown tables of the result files that tools/gpu/measure made: tables.py FOLDER"""
+import json
+import math
+import pathlib
+import sys
+
+
+def mean(values):
+    """The geometric mean; nan of nothing."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def table(header, rows):
+    print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def cells(rows):
+    """(model, tokens) -> provider -> row"""
+    result = {}
+    for row in rows:
+        result.setdefault((row["model"], row["tokens"]), {})[row["provider"]] = row
+    return result
+
+
+def gate_up(name, rows):
+    """Gatefold against every other provider of the same cell."""
+    print(f"### {name}\n")
+    lines, ratios = [], {}
+    for (model, tokens), providers in cells(rows).items():
+        ours = providers["gatefold"]
+        line = [model, str(tokens), f"{ours['time_us']:.1f}", f"{ours['tflops']:.0f}"]
+        for other in [p for p in providers if p != "gatefold"]:
+            column = {"gemm-only": "ratio_vs_gemm_only", "unfused": "ratio_vs_unfused"}.get(other)
+            ratio = ours[column] if column else providers[other]["time_us"] / ours["time_us"]
+            ratios.setdefault(other, []).append(ratio)
+            line.append(f"{ratio:.3f}")
+        if "gemm" in providers and "gemm-only" in providers:
+            ratios.setdefault("own gemm vs gemm-only", []).append(providers["gemm"]["ratio_vs_gemm_only"])
+        lines.append(line)
+    others = [p for p in ratios if p != "own gemm vs gemm-only"]
+    table(["model", "tokens", "us", "TFLOP/s"] + [f"vs {other}" for other in others], lines)
+    for other, values in ratios.items():
+        print(f"{other}: geometric mean {mean(values):.3f}, least {min(values):.3f}, {len(values)} cells")
+    print()
+    return ratios
+
+
+def act_and_mul(rows):
+    print("### act_and_mul\n")
+    table(
+        ["dtype", "tokens", "F", "GB/s", "x copy", "x eager pair"],
+        [
+            [r["dtype"], str(r["tokens"]), str(r["intermediate_size"]), f"{r['gbps']:.0f}", f"{r['ratio_vs_copy']:.3f}",
+             f"{r['ratio_vs_eager']:.3f}"]
+            for r in rows
+            if r["provider"] == "gatefold"
+        ],
+    )  # fmt: skip
+
+
+def verify(rows):
+    print("### verify\n")
+    keys = list(rows[0])
+    table(keys, [[f"{r[k]:.3g}" if isinstance(r[k], float) else str(r[k]) for k in keys] for r in rows])
+
+
+def main(folder):
+    together = {}
+    for path in sorted(pathlib.Path(folder).glob("*.json")):
+        rows = json.loads(path.read_text())["rows"]
+        if path.stem.startswith("gate_up"):
+            for other, values in gate_up(path.stem, rows).items():
+                if path.stem.startswith("gate_up_llama"):
+                    together.setdefault(other, []).extend(values)
+        elif path.stem == "act_and_mul":
+            act_and_mul(rows)
+        elif path.stem == "verify":
+            verify(rows)
+    for other, values in together.items():
+        print(f"Llama, {len(values)} cells, {other}: geometric mean {mean(values):.3f}, least {min(values):.3f}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
