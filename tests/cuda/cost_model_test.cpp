@@ -99,11 +99,12 @@ TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
   expect_between(64, 1.75, 2.1);    // on 32
 }
 
-// A kernel of no arithmetic takes as long as its operands take to move: 2 bytes each.
+// A kernel of no arithmetic takes as long as its operands take to move, 2 bytes each, where there are tiles for every
+// multiprocessor.
 TEST(CostModel, MemoryIsTheOtherBound) {
   constexpr std::int64_t T = 100;
   constexpr std::int64_t D = 4096;
-  constexpr std::int64_t F = 1024;
+  constexpr std::int64_t F = 4L * 66 * 64;
   const auto seconds = [&](const Kernel& kernel, const Problem& problem, double bandwidth) {
     return estimated_seconds(kernel, problem, T, {132, bandwidth});
   };
@@ -117,6 +118,16 @@ TEST(CostModel, MemoryIsTheOtherBound) {
               1e-12);
   EXPECT_NEAR(seconds(plain, plain_problem(D, F), 1e12) - seconds(plain, plain_problem(D, F), 2e12), plain_bytes / 2e12,
               1e-12);
+}
+
+// One tile's weights come through one multiprocessor, which can't draw what all of them can.
+TEST(CostModel, AFewMultiprocessorsDontUseUpTheMemory) {
+  constexpr std::int64_t D = 4096;
+  const Kernel kernel = kernel_of(small_tile, 1e9);
+  const auto seconds = [&](std::int64_t F) { return estimated_seconds(kernel, gated_problem(D, F), 100, h200); };
+  const double one = seconds(64);
+  EXPECT_GT(one - seconds(0), 20 * 2.0 * 2 * 64 * D / bytes_per_second);
+  EXPECT_NEAR(seconds(33L * 64), one, 1e-9) << "33 tiles fetch side by side what one fetches";
 }
 
 TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {
@@ -200,16 +211,35 @@ class Families : public testing::TestWithParam<Family> {};
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(all_families),
                          [](const auto& family) { return std::string(family.param.name); });
 
+// With the same number of tiles. More tiles may take less time: where few multiprocessors had to fetch the weights,
+// they are joined by others.
 TEST_P(Families, TakeLongerForMoreTokens) {
   for (const Machine& machine : all_machines) {
     for (const Problem& problem : {gated_problem(4096, 14336), gated_problem(72, 40), gated_problem(64, 53248)}) {
       for (const Kernel& kernel : GetParam().kernels()) {
+        const std::int64_t row = std::int64_t{kernel.config.tile_m} * kernel.config.cluster_m;
         double before = 0.0;
         for (std::int64_t tokens = 1; tokens <= 2100; ++tokens) {
           const double seconds = estimated_seconds(kernel, problem, tokens, machine);
-          ASSERT_GE(seconds, before) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", " << tokens;
+          if (tokens % row != 1) {
+            ASSERT_GE(seconds, before) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", " << tokens;
+          }
           before = seconds;
         }
+      }
+    }
+  }
+}
+
+TEST_P(Families, TakeLongerForMoreTilesOfManyWeights) {
+  for (const Machine& machine : all_machines) {
+    const Problem problem = gated_problem(8192, 28672);
+    for (const Kernel& kernel : GetParam().kernels()) {
+      double before = 0.0;
+      for (std::int64_t tokens = 1; tokens <= 4100; ++tokens) {
+        const double seconds = estimated_seconds(kernel, problem, tokens, machine);
+        ASSERT_GE(seconds, before) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", " << tokens;
+        before = seconds;
       }
     }
   }
