@@ -13,6 +13,8 @@ struct Machine {
   double bytes_per_second;
 };
 
+Machine machine_of(const DeviceProperties& device);
+
 // Can the copy engine bring this layout in tiles of the config? A tile's half holds whole blocks of the layout, or a
 // block holds whole halves of tiles.
 bool fits_layout(const Config& config, const Problem& problem);

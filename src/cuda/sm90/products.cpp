@@ -28,12 +28,6 @@ std::int64_t most_tokens(const Problem& p) {
   return std::min(largest_coordinate, largest_coordinate / columns * 128);
 }
 
-// The read bandwidth of an H200 as these kernels reach it; a card of this architecture with less shifts where
-// arithmetic begins to matter.
-constexpr double bytes_per_second = 3.9e12;
-
-Machine machine_of(const DeviceProperties& device) { return {device.multiprocessors, bytes_per_second}; }
-
 std::string to_string(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, "x", Config::tile_k, " tiles, ", c.stages, " stages, cluster ", c.cluster_m,
                 "x", c.cluster_n, c.pingpong ? ", warpgroups in turns" : ", warpgroups together");

@@ -1,0 +1,223 @@
+// Every compiled sm_90 kernel of gate_up (bf16) on every shape, held against the cost model's choice. Shapes are lines
+// "hidden_size intermediate_size" of a file; each is run with 65 to 8192 tokens. A summary goes to stdout, rows as JSON
+// to the file named by --json.
+//     bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X]
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cuda/common/device.hpp"
+#include "cuda/sm90/cost_model.hpp"
+#include "device_buffer.hpp"
+#include "rounds.hpp"
+
+namespace gatefold::bench {
+namespace {
+
+using cuda::sm90::Kernel;
+
+constexpr std::int64_t token_counts[] = {65, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192};
+constexpr std::int64_t most_tokens = 8192;
+constexpr double tolerance = 0.03;  // of the best kernel's time
+
+struct Shape {
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+
+  std::int64_t weight_elements() const { return 2 * hidden_size * intermediate_size; }
+};
+
+struct Options {
+  std::string shapes;
+  std::string json;
+  RoundOptions rounds{2, 10.0};
+};
+
+struct Row {
+  Shape shape;
+  std::int64_t tokens;
+  std::string tile;
+  double microseconds;
+  bool chosen;
+};
+
+std::vector<Shape> read_shapes(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Shape> shapes;
+  for (Shape s; file >> s.hidden_size >> s.intermediate_size;) shapes.push_back(s);
+  if (shapes.empty()) throw std::runtime_error(path + ": no line \"hidden_size intermediate_size\" there");
+  return shapes;
+}
+
+std::string name_of(const Kernel& kernel) {
+  const auto& c = kernel.config;
+  return std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n) + " cluster " + std::to_string(c.cluster_m) + "x" +
+         std::to_string(c.cluster_n) + (c.pingpong ? " in turns" : "");
+}
+
+// x, h and a pool of weights: each call reads other weights of it, until it has been through all.
+struct Data {
+  DeviceBuffer x, h, weights;
+
+  explicit Data(const std::vector<Shape>& shapes)
+      : x(bytes(shapes, [](const Shape& s) { return most_tokens * s.hidden_size; })),
+        h(bytes(shapes, [](const Shape& s) { return most_tokens * s.intermediate_size; })),
+        weights(std::max<std::size_t>(bytes(shapes, [](const Shape& s) { return s.weight_elements(); }), 1U << 30U)) {
+    x.fill_normal(GATEFOLD_DTYPE_BF16, 1);
+    weights.fill_normal(GATEFOLD_DTYPE_BF16, 2);
+  }
+
+  Operands operands(const Shape& shape, std::int64_t tokens, int call) const {
+    const auto sets = static_cast<std::int64_t>(weights.bytes()) / (2 * shape.weight_elements());
+    Operands o;
+    o.tokens = tokens;
+    o.x = static_cast<const std::byte*>(x.get());
+    o.gate = static_cast<const std::byte*>(weights.get()) + call % sets * 2 * shape.weight_elements();
+    o.out = static_cast<std::byte*>(h.get());
+    return o;
+  }
+
+ private:
+  template <class Elements>
+  static std::size_t bytes(const std::vector<Shape>& shapes, Elements elements) {
+    std::int64_t most = 0;
+    for (const Shape& shape : shapes) most = std::max(most, elements(shape));
+    return static_cast<std::size_t>(2 * most);
+  }
+};
+
+Problem problem_of(const Shape& shape) {
+  Problem p;
+  p.op = Op::gate_up;
+  p.dtype = DType::bf16;
+  p.device = Device::cuda;
+  p.layout = {LayoutKind::gate_up, 0};
+  p.activation.kind = ActivationKind::silu;
+  p.hidden_size = shape.hidden_size;
+  p.intermediate_size = shape.intermediate_size;
+  p.ld_x = p.ld_gate = p.ld_up = shape.hidden_size;
+  p.ld_out = shape.intermediate_size;
+  return p;
+}
+
+std::vector<Row> measure(const Shape& shape, std::int64_t tokens, const Data& data,
+                         const cuda::DeviceProperties& device, const RoundOptions& options) {
+  const Problem problem = problem_of(shape);
+  const auto kernels = cuda::sm90::kernels(DType::bf16, true);
+  std::vector<Provider> providers;
+  for (const Kernel& kernel : kernels) {
+    providers.push_back({name_of(kernel), [&](int call, cudaStream_t stream) {
+                           const Status status =
+                               kernel.launch(problem, data.operands(shape, tokens, call), device, stream);
+                           if (!status.ok()) throw std::runtime_error(status.message());
+                         }});
+  }
+  const std::vector<Timing> timings = time_in_rounds(providers, options);
+  const Kernel* chosen = cuda::sm90::choose(kernels, problem, tokens, cuda::sm90::machine_of(device));
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    rows.push_back({shape, tokens, timings[i].name, median(timings[i].microseconds), &kernels[i] == chosen});
+  }
+  return rows;
+}
+
+// How much longer the chosen kernel takes than the best of a cell.
+double regret(const std::vector<Row>& cell) {
+  const auto best = std::ranges::min_element(cell, {}, &Row::microseconds);
+  const auto chosen = std::ranges::find(cell, true, &Row::chosen);
+  return chosen->microseconds / best->microseconds - 1.0;
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows, const std::string& gpu,
+                const std::string& command) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) throw std::runtime_error(path + ": cannot be written");
+  std::fprintf(file, "{\"context\": {\"gpu\": \"%s\", \"version\": \"%s\", \"command\": \"%s\"},\n \"rows\": [\n",
+               gpu.c_str(), gatefold_version(), command.c_str());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& r = rows[i];
+    std::fprintf(file,
+                 "  {\"hidden_size\": %lld, \"intermediate_size\": %lld, \"tokens\": %lld, \"tile\": \"%s\", "
+                 "\"time_us\": %.2f, \"chosen\": %s}%s\n",
+                 static_cast<long long>(r.shape.hidden_size), static_cast<long long>(r.shape.intermediate_size),
+                 static_cast<long long>(r.tokens), r.tile.c_str(), r.microseconds, r.chosen ? "true" : "false",
+                 i + 1 < rows.size() ? "," : "");
+  }
+  std::fprintf(file, "]}\n");
+  std::fclose(file);
+}
+
+Options options_of(int argc, char** argv) {
+  const std::string usage = "usage: bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X]";
+  if (argc < 2) throw std::invalid_argument(usage);
+  Options options;
+  options.shapes = argv[1];
+  for (int i = 2; i < argc; i += 2) {
+    if (i + 1 == argc) throw std::invalid_argument(usage + "; " + argv[i] + " lacks its value");
+    if (std::strcmp(argv[i], "--json") == 0) {
+      options.json = argv[i + 1];
+    } else if (std::strcmp(argv[i], "--rounds") == 0) {
+      options.rounds.rounds = std::max(1, std::atoi(argv[i + 1]));
+    } else if (std::strcmp(argv[i], "--milliseconds") == 0) {
+      options.rounds.milliseconds = std::atof(argv[i + 1]);
+    } else {
+      throw std::invalid_argument(usage + "; \"" + argv[i] + "\" is none of these");
+    }
+  }
+  return options;
+}
+
+void run(int argc, char** argv) {
+  const Options options = options_of(argc, argv);
+  const std::vector<Shape> shapes = read_shapes(options.shapes);
+  const auto& devices = cuda::devices();
+  if (devices.list.empty()) throw std::runtime_error("no GPU: " + devices.why);
+  const cuda::DeviceProperties& device = devices.list.front();
+  if (device.capability != 90) throw std::runtime_error(device.name + " is no sm_90");
+
+  const Data data(shapes);
+  std::vector<Row> rows;
+  std::vector<double> regrets;
+  for (const Shape& shape : shapes) {
+    for (const std::int64_t tokens : token_counts) {
+      const std::vector<Row> cell = measure(shape, tokens, data, device, options.rounds);
+      regrets.push_back(regret(cell));
+      if (regrets.back() > tolerance) {
+        std::printf("D=%lld F=%lld T=%lld: the choice takes %.1f %% longer than the best\n",
+                    static_cast<long long>(shape.hidden_size), static_cast<long long>(shape.intermediate_size),
+                    static_cast<long long>(tokens), 100.0 * regrets.back());
+      }
+      rows.insert(rows.end(), cell.begin(), cell.end());
+    }
+  }
+  const auto within = std::ranges::count_if(regrets, [](double r) { return r <= tolerance; });
+  std::printf("%zu cells: the choice is within %.0f %% of the best kernel in %.1f %%\n", regrets.size(),
+              100.0 * tolerance, 100.0 * static_cast<double>(within) / static_cast<double>(regrets.size()));
+  std::string command;
+  for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + std::string(argv[i]);
+  if (!options.json.empty()) write_json(options.json, rows, device.name, command);
+}
+
+}  // namespace
+}  // namespace gatefold::bench
+
+int main(int argc, char** argv) {
+  try {
+    gatefold::bench::run(argc, argv);
+    return 0;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "bench_sm90_tiles: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_sm90_tiles: %s\n", error.what());
+    return 1;
+  }
+}
