@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel_grid.hpp"
 #include "model_sizes.hpp"
 
 // Which sm_90 kernel a run takes: arithmetic on the host, held against kernels made up here and against those that are
@@ -278,6 +279,22 @@ TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
 }
 
 // A kernel that no model takes at any length would be compiled for nothing.
+// What the tests on a GPU run must lead to every kernel, or some would go untested.
+TEST_P(Families, EachIsTakenForSomeShapeOfTheTests) {
+  DeviceProperties device;
+  device.multiprocessors = 132;
+  const auto family = GetParam().kernels();
+  std::vector<bool> taken(family.size());
+  for (const test::GridShape& shape : test::kernel_grid()) {
+    const Problem problem = GetParam().gated ? gated_problem(shape.hidden_size, shape.intermediate_size)
+                                             : plain_problem(shape.hidden_size, shape.intermediate_size);
+    taken[static_cast<std::size_t>(choose(family, problem, shape.tokens, machine_of(device)) - family.data())] = true;
+  }
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    EXPECT_TRUE(taken[i]) << family[i].config.tile_m << "x" << family[i].config.tile_n;
+  }
+}
+
 TEST_P(Families, EachIsTakenForSomeModel) {
   for (const Kernel& kernel : GetParam().kernels()) {
     bool taken = false;

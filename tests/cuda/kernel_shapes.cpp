@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernel_grid.hpp"
 #include "support/names.hpp"
 
 namespace gatefold::test {
@@ -22,14 +23,10 @@ std::string kernel_of(const Spec& spec, const std::string& implementation) {
 std::map<std::string, std::vector<Spec>> shapes_by_kernel(
     const std::function<Spec(std::int64_t T, std::int64_t D, std::int64_t F)>& spec_of,
     const std::string& implementation) {
-  constexpr std::int64_t most_outputs = 10'000'000;
   std::map<std::string, std::vector<Spec>> shapes;
-  for (const std::int64_t F : {520, 1000, 2056, 3080, 4104, 8200, 12296, 14328, 20008, 28680}) {
-    for (const std::int64_t T : {65, 130, 200, 300, 500, 700, 1100}) {
-      if (T * F > most_outputs) continue;
-      const Spec spec = spec_of(T, 520, F);
-      shapes[kernel_of(spec, implementation)].push_back(spec);
-    }
+  for (const GridShape& shape : kernel_grid()) {
+    const Spec spec = spec_of(shape.tokens, shape.hidden_size, shape.intermediate_size);
+    shapes[kernel_of(spec, implementation)].push_back(spec);
   }
   for (auto& [kernel, specs] : shapes) {
     std::ranges::sort(specs, {}, [](const Spec& s) { return s.tokens * s.intermediate_size; });

@@ -13,9 +13,9 @@ namespace gatefold::test {
 // What the plan says of the kernel that an implementation will launch.
 std::string kernel_of(const Spec& spec, const std::string& implementation);
 
-// For each kernel that an implementation takes for some shape of a grid, by its description: the shapes, those with the
-// fewest outputs first. The first has a few tiles, the last several for each multiprocessor. Kernels are found, not
-// listed: a new tile is tested without a word here. Tails in D (8 of 64) and mostly in T and F.
+// For each kernel that an implementation takes for some shape of kernel_grid(), by its description: the shapes, those
+// with the fewest outputs first. The first has a few tiles, the last several for each multiprocessor. Kernels are
+// found, not listed: a new tile is tested without a word here.
 std::map<std::string, std::vector<Spec>> shapes_by_kernel(
     const std::function<Spec(std::int64_t T, std::int64_t D, std::int64_t F)>& spec_of,
     const std::string& implementation);
