@@ -78,14 +78,9 @@ INSTANTIATE_TEST_SUITE_P(Sm90, Delays, testing::ValuesIn(delayed_targets()), tar
 
 TEST_P(Delays, ChangeNoBit) {
   Random random = test_random();
-  std::map<std::string, std::vector<Spec>> shapes;
-  try {
-    shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
-                              GetParam().implementation);
-  } catch (const Error& error) {
-    ASSERT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
-    GTEST_SKIP() << error.what();
-  }
+  const auto shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
+                                       GetParam().implementation);
+  if (shapes.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
   EXPECT_GT(shapes.size(), 1U) << "the grid of shapes should lead to every kernel";
   for (const auto& [kernel, specs] : shapes) {
     for (const Spec& s : {specs.front(), specs.back()}) expect_same_bits_under_every_seed(s, kernel, random);

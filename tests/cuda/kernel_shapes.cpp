@@ -26,7 +26,11 @@ std::map<std::string, std::vector<Spec>> shapes_by_kernel(
   std::map<std::string, std::vector<Spec>> shapes;
   for (const GridShape& shape : kernel_grid()) {
     const Spec spec = spec_of(shape.tokens, shape.hidden_size, shape.intermediate_size);
-    shapes[kernel_of(spec, implementation)].push_back(spec);
+    try {
+      shapes[kernel_of(spec, implementation)].push_back(spec);
+    } catch (const Error& error) {
+      if (error.status() != GATEFOLD_ERROR_UNSUPPORTED) throw;
+    }
   }
   for (auto& [kernel, specs] : shapes) {
     std::ranges::sort(specs, {}, [](const Spec& s) { return s.tokens * s.intermediate_size; });

@@ -82,14 +82,9 @@ TEST_P(Products, EveryLayoutOverSeveralTiles) {
 // Several rounds of tiles for each multiprocessor, through each kernel that the choice can lead to.
 TEST_P(Products, EveryCompiledKernel) {
   Random random = test_random();
-  std::map<std::string, std::vector<Spec>> shapes;
-  try {
-    shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
-                              GetParam().implementation);
-  } catch (const Error& error) {
-    ASSERT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
-    GTEST_SKIP() << error.what();
-  }
+  const auto shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
+                                       GetParam().implementation);
+  if (shapes.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
   for (const auto& [kernel, specs] : shapes) {
     SCOPED_TRACE(kernel);
     Spec s = specs.front();
