@@ -21,6 +21,11 @@ struct Config {
   constexpr int cluster() const { return cluster_m * cluster_n; }
   constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
 
+  // Rows of x come in boxes of 64 tokens per warpgroup. A tile of two such halves can be split in two, so that more
+  // multiprocessors share a round that would not be full (geometry.hpp).
+  constexpr int halves() const { return tile_m / (64 * warpgroups_per_tile()); }
+  constexpr int box_rows() const { return tile_m / (halves() * cluster_n); }
+
   static constexpr int tile_k = 64;  // 128 bytes of a 16-bit type: the swizzle's row
   constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * 2; }
 
@@ -36,16 +41,6 @@ struct Config {
   // copies and waits; the rest goes to the accumulators (tile_m * tile_n / (128 * warpgroups) each) and the epilogue.
   constexpr int producer_registers() const { return warpgroups == 3 ? 32 : 40; }
   constexpr int consumer_registers() const { return warpgroups == 3 ? 160 : 232; }
-};
-
-// What changes from call to call, in units that the kernel needs.
-struct Geometry {
-  std::int32_t k_steps;  // ceil(D / tile_k)
-  std::int32_t m_tiles;  // ceil(tokens / tile_m), then up to a multiple of cluster_m
-  std::int32_t n_tiles;  // likewise of the output's columns
-  std::int32_t x_rows;   // of x that each block brings: tile_m / cluster_n, or fewer where there are fewer tokens
-  std::int32_t group_m;  // raster: this many clusters of token tiles are walked together
-  std::int32_t block;    // rows of a half before the other half begins (the layout's block); F where they are apart
 };
 
 }  // namespace gatefold::cuda::sm90

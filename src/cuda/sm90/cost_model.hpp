@@ -15,8 +15,7 @@ struct Machine {
 
 Machine machine_of(const DeviceProperties& device);
 
-// Can the copy engine bring this layout in tiles of the config? A tile's half holds whole blocks of the layout, or a
-// block holds whole halves of tiles.
+// Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);
 
 // Seconds that a run should take, to compare kernels with: rounds of tiles, each at the kernel's rate, or the bytes

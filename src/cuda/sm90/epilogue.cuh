@@ -14,17 +14,20 @@ namespace gatefold::cuda::sm90 {
 // 64-row slabs, and the store drains while the next tile is multiplied.
 //
 // A staging slab is 64 rows x chunk columns, swizzled as the store's descriptor says: 16-byte piece p of row r lies at
-// piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows, p ^ (r / 4 % 2) for 32-byte rows.
+// piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows, p ^ (r / 4 % 2) for 32-byte rows. Rows of an
+// odd number of pieces, 88 columns, meet no bank twice as they are.
 template <Config config, class Element>
 struct Epilogue {
-  static constexpr int slabs = config.tile_m / (64 * config.warpgroups_per_tile());  // per warpgroup
-  static constexpr int chunk = config.store_columns() % 64 == 0 ? 64 : config.store_columns() % 32 == 0 ? 32 : 16;
+  static constexpr int slabs = config.halves();  // per warpgroup
+  static constexpr int width = config.store_columns();
+  static constexpr int chunk = width % 64 == 0 ? 64 : width % 32 == 0 ? 32 : width % 16 == 0 ? 16 : width;
   static constexpr Swizzle swizzle = chunk == 64   ? Swizzle::bytes_128
                                      : chunk == 32 ? Swizzle::bytes_64
-                                                   : Swizzle::bytes_32;
-  static constexpr int chunks = config.store_columns() / chunk;
+                                     : chunk == 16 ? Swizzle::bytes_32
+                                                   : Swizzle::none;
+  static constexpr int chunks = width / chunk;
   static constexpr int slab_elements = 64 * chunk;
-  static constexpr int passes = config.columns() / config.store_columns();
+  static constexpr int passes = config.columns() / width;
 
   struct alignas(1024) Storage {
     Element out[config.store_bytes() / 2];
@@ -33,14 +36,16 @@ struct Epilogue {
   static __device__ std::uint32_t swizzled(std::uint32_t row, std::uint32_t column) {
     const std::uint32_t piece = column / 8;
     constexpr std::uint32_t pieces = chunk / 8;
+    if constexpr (swizzle == Swizzle::none) return (row * pieces + piece) * 16;
     return (row * pieces + (piece ^ (row * pieces / 8 % pieces))) * 16;
   }
 
   // tCrC ((2, 2, tile_n / 8), slabs, 1): per 8 columns, two of row r and two of row r + 8.
   template <class Accumulator, class Packed>
-  static __device__ void store(const CUtensorMap& out, const TileIndex& tile, Storage& storage, int thread,
+  static __device__ void store(const CUtensorMap& out, const Tile& tile, Storage& storage, int thread,
                                const Accumulator& tCrC, Packed columns_of) {
     const int warpgroup = thread / 128;
+    const int tile_slabs = tile.half ? 1 : slabs;
     const bool elected = thread % 128 == 0;
     const std::uint32_t lane = thread % 32;
     const std::uint32_t row = thread % 128 / 32 * 16 + lane % 16;  // this lane's address row in a 64-row slab
@@ -53,16 +58,22 @@ struct Epilogue {
       named_barrier_sync(first_store_barrier + warpgroup, 128);
 #pragma unroll
       for (int slab = 0; slab < slabs; ++slab) {
+        if (slab >= tile_slabs) break;
 #pragma unroll
-        for (int c = 0; c < config.store_columns(); c += 16) {
+        for (int c = 0; c < width; c += 16) {
+          const bool last_eight = c + 8 == width;
           std::uint32_t packed[4];
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {  // (rows r, r + 8) x (columns c, c + 8)
-            packed[i] = columns_of(tCrC, slab, (pass * config.store_columns() + c) / 8 + i / 2, i % 2);
+          for (int i = 0; i < (last_eight ? 2 : 4); ++i) {  // (rows r, r + 8) x (columns c, c + 8)
+            packed[i] = columns_of(tCrC, slab, (pass * width + c) / 8 + i / 2, i % 2);
           }
-          Element* base = mine + (slab * chunks + c / chunk) * slab_elements;
-          store_matrices(shared_address(base) + swizzled(row, c % chunk + column_of_lane), packed[0], packed[1],
-                         packed[2], packed[3]);
+          const std::uint32_t base = shared_address(mine + (slab * chunks + c / chunk) * slab_elements);
+          if (last_eight) {
+            store_matrices(base + swizzled(row, c % chunk), packed[0], packed[1]);
+          } else {
+            store_matrices(base + swizzled(row, c % chunk + column_of_lane), packed[0], packed[1], packed[2],
+                           packed[3]);
+          }
         }
       }
       fence_async_shared();
@@ -70,12 +81,12 @@ struct Epilogue {
       if (elected) {
 #pragma unroll
         for (int slab = 0; slab < slabs; ++slab) {
-          const int first_row =
-              tile.m * config.tile_m + (config.pingpong ? slab : slab * config.warpgroups + warpgroup) * 64;
+          if (slab >= tile_slabs) break;
+          const int first_row = tile.first_row + (config.pingpong ? slab : slab * config.warpgroups + warpgroup) * 64;
 #pragma unroll
           for (int i = 0; i < chunks; ++i) {
             store_tile_2d(&out, mine + (slab * chunks + i) * slab_elements,
-                          tile.n * config.columns() + pass * config.store_columns() + i * chunk, first_row);
+                          tile.n * config.columns() + pass * width + i * chunk, first_row);
           }
         }
         store_commit();
@@ -84,7 +95,7 @@ struct Epilogue {
   }
 
   template <class Accumulator>
-  static __device__ void run(const CUtensorMap& out, const TileIndex& tile, const Combine& combine, Storage& storage,
+  static __device__ void run(const CUtensorMap& out, const Tile& tile, const Combine& combine, Storage& storage,
                              int thread, const Accumulator& tCrC) {
     using namespace cute;
     if constexpr (config.gated) {

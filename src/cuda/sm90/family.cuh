@@ -1,54 +1,58 @@
 #pragma once
 
+#include <array>
+
 #include "cuda/sm90/launch.cuh"
 
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md).
 namespace gatefold::cuda::sm90 {
 
-//                     m    n  stages warpgroups cluster  gated pingpong
-// Many tokens: the fewest bytes per product. Two widths, since a round of tiles more or less decides below 8192 tokens.
-template <class E, bool is_gated>
-struct Tile256x192 {
-  static constexpr Config config{256, 192, 3, 2, 2, 1, is_gated, false};
-  using Element = E;
+struct TileShape {
+  int m, n, stages, cluster_m, cluster_n;
+  bool pingpong;
 };
-template <class E, bool is_gated>
-struct Tile256x160 {
-  static constexpr Config config{256, 160, 3, 2, 1, 2, is_gated, false};
-  using Element = E;
-};
+
+// Many tokens: the fewest bytes per product. 176 columns are 163 tiles of Llama 8B: with 1024 tokens, or 512 of
+// 70B, 4.94 rounds of 132 multiprocessors.
+inline constexpr TileShape tile_256x192{256, 192, 3, 2, 1, false};
+inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
 // From 256 tokens. 14336 and 28672, the columns of Llama 8B and 70B, are 128 and 256 tiles of 224: with 132
 // multiprocessors no other width wastes as little.
-template <class E, bool is_gated>
-struct Tile128x256 {
-  static constexpr Config config{128, 256, 4, 2, 2, 1, is_gated, false};
-  using Element = E;
-};
-template <class E, bool is_gated>
-struct Tile128x224 {
-  static constexpr Config config{128, 224, 4, 2, 2, 1, is_gated, false};
-  using Element = E;
-};
-template <class E, bool is_gated>
-struct Tile128x160 {
-  static constexpr Config config{128, 160, 5, 2, 2, 1, is_gated, true};
-  using Element = E;
-};
-// Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing.
-template <class E, bool is_gated>
-struct Tile128x224Row {
-  static constexpr Config config{128, 224, 4, 2, 1, 2, is_gated, false};
-  using Element = E;
-};
-template <class E, bool is_gated>
-struct Tile128x128 {
-  static constexpr Config config{128, 128, 5, 2, 1, 1, is_gated, true};
+inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
+inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
+inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
+// Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. 208: 405B's
+// 53248 columns are 3.88 rounds.
+inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
+inline constexpr TileShape row_128x208{128, 208, 4, 1, 2, false};
+inline constexpr TileShape tile_128x128{128, 128, 5, 1, 1, true};
+
+template <const TileShape& tile, class E, bool is_gated>
+struct Shape {
+  static constexpr Config config{tile.m,         tile.n,         tile.stages, 2,
+                                 tile.cluster_m, tile.cluster_n, is_gated,    tile.pingpong};
   using Element = E;
 };
 
-template <class Shape>
+template <const TileShape& tile, class E, bool is_gated>
 constexpr Kernel kernel_of(double teraflops) {
-  return {Shape::config, teraflops, launch<Shape>};
+  using S = Shape<tile, E, is_gated>;
+  return {S::config, teraflops, launch<S>};
 }
+
+template <class E>
+constexpr std::array gated_kernels{
+    kernel_of<tile_256x192, E, true>(718.0), kernel_of<tile_256x176, E, true>(712.0),
+    kernel_of<tile_128x256, E, true>(703.0), kernel_of<tile_128x224, E, true>(703.0),
+    kernel_of<tile_128x160, E, true>(657.0), kernel_of<row_128x224, E, true>(678.0),
+    kernel_of<row_128x208, E, true>(668.0),  kernel_of<tile_128x128, E, true>(547.0),
+};
+
+template <class E>
+constexpr std::array plain_kernels{
+    kernel_of<tile_256x192, E, false>(718.0), kernel_of<tile_256x176, E, false>(712.0),
+    kernel_of<tile_128x256, E, false>(703.0), kernel_of<tile_128x224, E, false>(703.0),
+    kernel_of<tile_128x128, E, false>(547.0),
+};
 
 }  // namespace gatefold::cuda::sm90

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/sm90/epilogue.cuh"
+#include "cuda/sm90/loader.cuh"
 #include "cuda/sm90/mainloop.cuh"
 
 namespace gatefold::cuda::sm90 {
@@ -24,7 +25,7 @@ struct Arguments : DelaySeed {
 
 template <Config config, class Element>
 struct SharedStorage {
-  typename Mainloop<config, Element>::Storage mainloop;
+  Slots<config, Element> slots;
   typename Epilogue<config, Element>::Storage epilogue;
   Ring<config> ring;
 };
@@ -59,6 +60,7 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
     __syncthreads();
   }
 
+  launch_next_grid();
   const Geometry& geometry = arguments.geometry;
   TileScheduler<config> scheduler(geometry, place);
   RingPosition<config.stages> position;
@@ -66,9 +68,11 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   if (threadIdx.x >= 128 * config.warpgroups) {
     register_limit_lower<config.producer_registers()>();
     if (threadIdx.x == 128 * config.warpgroups) {
+      const Loader<config, Element> loader(arguments.x, arguments.first_half, arguments.second_half, geometry, place);
+      loader.prefetch_weights(scheduler.tile());
+      wait_for_previous_grid();
       for (; !scheduler.done(); scheduler.advance()) {
-        Mainloop::load(arguments.x, arguments.first_half, arguments.second_half, geometry, scheduler.tile(),
-                       storage.mainloop, storage.ring, place, position);
+        loader.load(scheduler.tile(), storage.slots, storage.ring, position);
       }
     }
     __syncwarp();  // cluster_sync wants whole warps
@@ -88,10 +92,16 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
           typename Mainloop::TiledMma{},
           cute::Shape<cute::Int<config.tile_m>, cute::Int<config.tile_n>>{});  // ((2, 2, tile_n / 8), slabs, 1)
       Turns<config>::begin(turn);
-      Mainloop::multiply(geometry, storage.mainloop, storage.ring, place, position, config.pingpong ? 0 : warpgroup,
-                         tCrC);
+      const Tile tile = scheduler.tile();
+      const int warpgroup_of_tile = config.pingpong ? 0 : warpgroup;
+      if (config.halves() > 1 && tile.half) {
+        Mainloop::template multiply<1>(geometry, storage.slots, storage.ring, place, position, warpgroup_of_tile, tCrC);
+      } else {
+        Mainloop::template multiply<config.halves()>(geometry, storage.slots, storage.ring, place, position,
+                                                     warpgroup_of_tile, tCrC);
+      }
       Turns<config>::pass_on(turn);
-      Epilogue::run(arguments.out, scheduler.tile(), arguments.combine, storage.epilogue, thread, tCrC);
+      Epilogue::run(arguments.out, tile, arguments.combine, storage.epilogue, thread, tCrC);
     }
     if (thread % 128 == 0) store_wait_read();
   }

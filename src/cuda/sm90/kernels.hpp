@@ -15,7 +15,7 @@ namespace gatefold::cuda::sm90 {
 // of it on the current device.
 struct Kernel {
   Config config;
-  double teraflops;  // of a whole H200, sustained, large T: Llama 3.1 8B at 8192 tokens (results/h200)
+  double teraflops;  // of a whole H200 while its tiles multiply, settled (cost_model.cpp)
   Status (*launch)(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                    cudaStream_t stream);
 };

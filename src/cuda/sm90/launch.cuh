@@ -1,8 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "cuda/common/error.hpp"
+#include "cuda/sm90/geometry.hpp"
 #include "cuda/sm90/kernel.cuh"
 #include "cuda/sm90/kernels.hpp"
 #include "cuda/sm90/tensor_map.hpp"
@@ -13,53 +16,22 @@ template <class Element>
 constexpr CUtensorMapDataType tensor_type =
     std::is_same_v<Element, cute::bfloat16_t> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
-// Walking about this many tokens together keeps their rows in L2 while the weights pass by.
-constexpr int band_tokens = 2048;
-
-constexpr std::int64_t tiles_of(std::int64_t size, int tile, int cluster) {
-  const std::int64_t tiles = (size + tile - 1) / tile;
-  return (tiles + cluster - 1) / cluster * cluster;
-}
-
-// Where all tokens fit one tile, only they are brought, in whole swizzle atoms of 8 rows: rows that the copy engine has
-// to fill with zeros take longer than rows of memory (Llama 70B, 65 tokens: 332 us for what took 254 us with 128).
-template <class Shape>
-constexpr std::int64_t x_rows_of(std::int64_t tokens) {
-  constexpr Config config = Shape::config;
-  if (tokens > config.tile_m) return config.tile_m / config.cluster_n;
-  const std::int64_t share = (tokens + config.cluster_n - 1) / config.cluster_n;
-  return (share + 7) / 8 * 8;
-}
-
-template <class Shape>
-Geometry geometry_of(const Problem& problem, std::int64_t tokens) {
-  constexpr Config config = Shape::config;
-  Geometry geometry{};
-  geometry.k_steps = static_cast<std::int32_t>((problem.hidden_size + Config::tile_k - 1) / Config::tile_k);
-  geometry.m_tiles = static_cast<std::int32_t>(tiles_of(tokens, config.tile_m, config.cluster_m));
-  geometry.n_tiles = static_cast<std::int32_t>(tiles_of(problem.intermediate_size, config.columns(), config.cluster_n));
-  geometry.x_rows = static_cast<std::int32_t>(x_rows_of<Shape>(tokens));
-  geometry.group_m = band_tokens / (config.tile_m * config.cluster_m);
-  geometry.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);
-  return geometry;
-}
-
 // The weight tile's two halves as descriptors: gate and up, or of a plain product the same weight twice.
 template <class Shape>
 Status encode_weights(const Problem& problem, const Operands& operands, Arguments& arguments) {
   constexpr Config config = Shape::config;
+  const int box_rows = arguments.geometry.half_box_rows;
   constexpr CUtensorMapDataType type = tensor_type<typename Shape::Element>;
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
   if constexpr (config.gated) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
-    Status status = encode_half(arguments.first_half, type, {gate.base, F, D, gate.ld}, gate.map, config.tile_n / 2);
+    Status status = encode_half(arguments.first_half, type, {gate.base, F, D, gate.ld}, gate.map, box_rows);
     if (!status.ok()) return status;
-    return encode_half(arguments.second_half, type, {up.base, F, D, up.ld}, up.map, config.tile_n / 2);
+    return encode_half(arguments.second_half, type, {up.base, F, D, up.ld}, up.map, box_rows);
   } else {
-    Status status =
-        encode_half(arguments.first_half, type, {operands.up, F, D, problem.ld_up}, {0, F, F}, config.tile_n / 2);
+    Status status = encode_half(arguments.first_half, type, {operands.up, F, D, problem.ld_up}, {0, F, F}, box_rows);
     arguments.second_half = arguments.first_half;
     return status;
   }
@@ -72,7 +44,7 @@ Status encode(const Problem& problem, const Operands& operands, Arguments& argum
   using Epilogue = sm90::Epilogue<config, Element>;
   constexpr CUtensorMapDataType type = tensor_type<Element>;
   Status x = encode_matrix(arguments.x, type, {operands.x, operands.tokens, problem.hidden_size, problem.ld_x},
-                           static_cast<int>(x_rows_of<Shape>(operands.tokens)), Config::tile_k, Swizzle::bytes_128);
+                           arguments.geometry.x_box_rows, Config::tile_k, Swizzle::bytes_128);
   if (!x.ok()) return x;
   Status out =
       encode_matrix(arguments.out, type, {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out}, 64,
@@ -82,17 +54,20 @@ Status encode(const Problem& problem, const Operands& operands, Arguments& argum
 }
 
 template <class Shape>
-cudaLaunchConfig_t launch_config(int clusters, cudaStream_t stream, cudaLaunchAttribute& attribute) {
+cudaLaunchConfig_t launch_config(int clusters, cudaStream_t stream, std::array<cudaLaunchAttribute, 2>& attributes) {
   constexpr Config config = Shape::config;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(config.cluster()), 1, 1};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {static_cast<unsigned>(config.cluster()), 1, 1};
+  // The blocks may begin while the kernel before is ending; they wait for it before they read x.
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t launch{};
   launch.gridDim = dim3(static_cast<unsigned>(clusters * config.cluster()));
   launch.blockDim = dim3(config.threads());
   launch.dynamicSmemBytes = config.shared_bytes();
   launch.stream = stream;
-  launch.attrs = &attribute;
-  launch.numAttrs = 1;
+  launch.attrs = attributes.data();
+  launch.numAttrs = attributes.size();
   return launch;
 }
 
@@ -107,8 +82,8 @@ Status resident_clusters(const DeviceProperties& device, int& clusters) {
   cudaError_t error =
       cudaFuncSetAttribute(kernel<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::config.shared_bytes());
   if (error == cudaSuccess) {
-    cudaLaunchAttribute attribute;
-    const cudaLaunchConfig_t launch = launch_config<Shape>(device.multiprocessors, nullptr, attribute);
+    std::array<cudaLaunchAttribute, 2> attributes;
+    const cudaLaunchConfig_t launch = launch_config<Shape>(device.multiprocessors, nullptr, attributes);
     error = cudaOccupancyMaxActiveClusters(&clusters, kernel<Shape>, &launch);
   }
   if (error == cudaSuccess && tracked) known[device.index].store(clusters, std::memory_order_relaxed);
@@ -119,17 +94,16 @@ template <class Shape>
 Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
   constexpr Config config = Shape::config;
   Arguments arguments;
-  arguments.geometry = geometry_of<Shape>(problem, operands.tokens);
+  int resident = 0;
+  if (Status status = resident_clusters<Shape>(device, resident); !status.ok()) return status;
+  arguments.geometry = geometry_of(config, problem, operands.tokens, resident);
   arguments.combine = Combine(problem.activation);
   arguments.take_from_environment();
   if (Status status = encode<Shape>(problem, operands, arguments); !status.ok()) return status;
 
-  int resident = 0;
-  if (Status status = resident_clusters<Shape>(device, resident); !status.ok()) return status;
-  const std::int64_t tiles = std::int64_t{arguments.geometry.m_tiles} * arguments.geometry.n_tiles / config.cluster();
-  cudaLaunchAttribute attribute;
+  std::array<cudaLaunchAttribute, 2> attributes;
   const cudaLaunchConfig_t launch =
-      launch_config<Shape>(static_cast<int>(std::min<std::int64_t>(tiles, resident)), stream, attribute);
+      launch_config<Shape>(std::min(arguments.geometry.shares(config), resident), stream, attributes);
   return status_of(cudaLaunchKernelEx(&launch, kernel<Shape>, arguments), "kernel launch", device.index);
 }
 

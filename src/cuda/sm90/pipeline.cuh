@@ -62,6 +62,16 @@ struct ClusterPlace {
   }
 };
 
+// What the ring holds: in each slot 64 columns of a tile of tokens and of a tile of weight rows.
+template <Config config, class Element>
+struct alignas(1024) Slots {
+  static constexpr int a_elements = config.tile_m * Config::tile_k;
+  static constexpr int b_elements = config.tile_n * Config::tile_k;
+
+  Element a[config.stages * a_elements];
+  Element b[config.stages * b_elements];
+};
+
 // The barriers of the ring: full[s] counts the bytes that arrive in slot s, empty[s] the consumer warps that are done
 // with it, those of every block that this one sends to among them.
 template <Config config>

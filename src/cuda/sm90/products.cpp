@@ -6,6 +6,7 @@
 #include "cuda/implementations.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "cuda/sm90/families.hpp"
+#include "cuda/sm90/geometry.hpp"
 
 namespace gatefold::cuda {
 namespace sm90 {
@@ -46,7 +47,11 @@ class Products final : public DeviceExecutor {
 
   std::string describe(std::int64_t tokens) const override {
     if (devices().list.empty()) return {};
-    return to_string(choose(kernels_, problem(), tokens, machine_of(devices().list.front()))->config);
+    const Machine machine = machine_of(devices().list.front());
+    const Config& config = choose(kernels_, problem(), tokens, machine)->config;
+    const Geometry geometry = geometry_of(config, problem(), tokens, machine.multiprocessors / config.cluster());
+    const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
+    return to_string(config) + (split ? ", the last round in half tiles" : "");
   }
 
  private:

@@ -115,6 +115,12 @@ __device__ inline void store_tile_2d(const CUtensorMap* map, const void* shared,
                : "memory");
 }
 
+// Brings a box to L2 and no further.
+__device__ inline void prefetch_tile_3d(const CUtensorMap* map, int c0, int c1, int c2) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2)
+               : "memory");
+}
+
 __device__ inline void store_commit() {
   delay();
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -131,6 +137,17 @@ __device__ inline void store_wait_read() {
 __device__ inline void fence_async_shared() {
   delay();
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// ---- grids (programmatic dependent launch) ----
+
+// Lets the next kernel's blocks take the multiprocessors that this one's leave.
+__device__ inline void launch_next_grid() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
+// Until the kernel before this one has ended and its writes can be seen.
+__device__ inline void wait_for_previous_grid() {
+  delay();
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
 // ---- clusters, warps, registers ----
@@ -174,6 +191,11 @@ __device__ inline void store_matrices(std::uint32_t address, std::uint32_t a, st
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
                "r"(c), "r"(d)
                : "memory");
+}
+
+// Two: the addresses come from lanes 0 to 15.
+__device__ inline void store_matrices(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -1,13 +1,15 @@
 #pragma once
 
-#include "cuda/sm90/config.hpp"
+#include "cuda/sm90/geometry.hpp"
 #include "cuda/sm90/pipeline.cuh"
 
 namespace gatefold::cuda::sm90 {
 
-struct TileIndex {
-  std::int32_t m;
+// A tile of the output, or one half of its tokens.
+struct Tile {
+  std::int32_t first_row;
   std::int32_t n;
+  bool half;
 };
 
 // Which tiles a persistent block computes: cluster c of C takes the cluster tiles c, c + C, ... The order walks a band
@@ -18,23 +20,31 @@ struct TileIndex {
 //     m  0  2  4  6  8 ..       group_m = 2
 //     |  1  3  5  7  9 ..
 //     v  next band
+//
+// Where the last round would leave half of the clusters idle or more, its tiles are dealt out half by half.
 template <Config config>
 class TileScheduler {
  public:
   __device__ TileScheduler(const Geometry& geometry, const ClusterPlace<config>& place)
       : geometry_(geometry), place_(place), index_(blockIdx.x / config.cluster()) {}
 
-  __device__ bool done() const { return index_ >= m_clusters() * n_clusters(); }
+  __device__ bool done() const { return index_ >= 2 * m_clusters() * n_clusters() - geometry_.whole_tiles; }
   __device__ void advance(int tiles = 1) { index_ += tiles * (gridDim.x / config.cluster()); }
 
-  __device__ TileIndex tile() const {
+  __device__ Tile tile() const {
+    const std::uint32_t whole = geometry_.whole_tiles;
+    const bool half = index_ >= whole;
+    const std::uint32_t index = half ? whole + (index_ - whole) / 2 : index_;
+    const std::uint32_t half_row = half && (index_ - whole) % 2 == 1 ? config.tile_m / 2 : 0;
+
     const std::uint32_t group = geometry_.group_m;
     const std::uint32_t band_size = group * n_clusters();
-    const std::uint32_t first = index_ / band_size * group;
-    const std::uint32_t within = index_ % band_size;
+    const std::uint32_t first = index / band_size * group;
+    const std::uint32_t within = index % band_size;
     const std::uint32_t height = min(group, m_clusters() - first);
-    return {static_cast<std::int32_t>((first + within % height) * config.cluster_m + place_.m),
-            static_cast<std::int32_t>(within / height * config.cluster_n + place_.n)};
+    const std::uint32_t m = (first + within % height) * config.cluster_m + place_.m;
+    return {static_cast<std::int32_t>(m * config.tile_m + half_row),
+            static_cast<std::int32_t>(within / height * config.cluster_n + place_.n), half};
   }
 
  private:

@@ -31,6 +31,7 @@ struct Box {
 
 CUtensorMapSwizzle swizzle_mode(Swizzle swizzle) {
   switch (swizzle) {
+    case Swizzle::none: return CU_TENSOR_MAP_SWIZZLE_NONE;
     case Swizzle::bytes_32: return CU_TENSOR_MAP_SWIZZLE_32B;
     case Swizzle::bytes_64: return CU_TENSOR_MAP_SWIZZLE_64B;
     case Swizzle::bytes_128: break;
@@ -47,7 +48,7 @@ Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, cons
   const CUresult result =
       function(&map, type, rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(), box.box.data(),
                element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(swizzle),
-               CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return {};
   return {GATEFOLD_ERROR_DEVICE, concat("cuTensorMapEncodeTiled: error ", static_cast<int>(result), " for ",
                                         box.sizes[1], " x ", box.sizes[0], " elements at ", base)};

@@ -9,7 +9,7 @@
 
 namespace gatefold::cuda::sm90 {
 
-enum class Swizzle : std::uint8_t { bytes_32, bytes_64, bytes_128 };
+enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
 
 // A row-major matrix of 16-bit elements as the copy engine sees it.
 struct MatrixView {

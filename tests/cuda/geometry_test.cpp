@@ -1,0 +1,156 @@
+#include "cuda/sm90/geometry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cuda/sm90/cost_model.hpp"
+
+// How a product is cut into tiles, halves of tiles and boxes: arithmetic on the host.
+namespace gatefold::cuda::sm90 {
+namespace {
+
+constexpr Config two_slabs{256, 176, 3, 2, 1, 2, true, false};
+constexpr Config one_slab{128, 224, 4, 2, 2, 1, true, false};
+constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
+
+Problem problem_of(std::int64_t hidden_size, std::int64_t intermediate_size, const Layout& layout) {
+  Problem problem;
+  problem.op = Op::gate_up;
+  problem.dtype = DType::bf16;
+  problem.layout = layout;
+  problem.hidden_size = hidden_size;
+  problem.intermediate_size = intermediate_size;
+  return problem;
+}
+Problem separate(std::int64_t D, std::int64_t F) { return problem_of(D, F, {LayoutKind::separate, 0}); }
+Problem blocks_of(std::int64_t block) { return problem_of(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
+
+TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
+  for (const Config& c : {two_slabs, one_slab, in_turns}) {
+    for (const std::int64_t T : {1, 64, 127, 128, 129, 256, 257, 1000, 65536}) {
+      for (const std::int64_t F : {8, 88, 96, 112, 14336, 53248}) {
+        const Geometry g = geometry_of(c, separate(4096, F), T, 132 / c.cluster());
+        EXPECT_EQ(g.m_tiles % c.cluster_m, 0);
+        EXPECT_EQ(g.n_tiles % c.cluster_n, 0);
+        EXPECT_GE(std::int64_t{g.m_tiles} * c.tile_m, T);
+        EXPECT_LT(std::int64_t{g.m_tiles - c.cluster_m} * c.tile_m, T);
+        EXPECT_GE(std::int64_t{g.n_tiles} * c.columns(), F);
+        EXPECT_LT(std::int64_t{g.n_tiles - c.cluster_n} * c.columns(), F);
+      }
+    }
+  }
+}
+
+// The last round is split where that makes it half as long, and nowhere else.
+TEST(Geometry, HalvesFillTheLastRound) {
+  constexpr int clusters = 66;
+  for (std::int64_t F = 88; F < 40000; F += 88) {
+    const Geometry g = geometry_of(two_slabs, separate(4096, F), 512, clusters);
+    const int tiles = g.cluster_tiles(two_slabs);
+    const int left = tiles % clusters;
+    SCOPED_TRACE(testing::Message() << tiles << " tiles of " << clusters << " clusters");
+    if (left == 0 || 2 * left > clusters) {
+      EXPECT_EQ(g.whole_tiles, tiles);
+      EXPECT_EQ(g.shares(two_slabs), tiles);
+    } else {
+      EXPECT_EQ(g.whole_tiles, tiles - left);
+      EXPECT_EQ(g.shares(two_slabs), tiles + left);
+      EXPECT_LE(g.shares(two_slabs) - g.whole_tiles, clusters) << "two halves for one cluster are no gain";
+    }
+  }
+}
+
+// One slab of 64 tokens per warpgroup cannot be halved, and half a tile of x is half its boxes only where they are
+// full.
+TEST(Geometry, SomeTilesAreNeverSplit) {
+  for (const std::int64_t F : {112, 1120, 14336, 14336 + 112}) {
+    const Geometry g = geometry_of(one_slab, separate(4096, F), 4096, 66);
+    EXPECT_EQ(g.whole_tiles, g.cluster_tiles(one_slab)) << F;
+  }
+  for (const std::int64_t T : {1, 100, 200, 224}) {
+    const Geometry g = geometry_of(two_slabs, separate(4096, 88), T, 66);
+    EXPECT_EQ(g.whole_tiles, g.cluster_tiles(two_slabs)) << T;
+  }
+  const Geometry full = geometry_of(two_slabs, separate(4096, 88), 256, 66);
+  EXPECT_EQ(full.whole_tiles, 0);
+  EXPECT_EQ(full.shares(two_slabs), 2);
+}
+
+// Of x: all tokens and, where they fit one tile, fewer than a swizzle atom of 8 rows per box more.
+TEST(Geometry, BoxesHoldTheTokensOfATile) {
+  for (const Config& c : {two_slabs, one_slab, in_turns}) {
+    const int boxes = c.halves() * c.cluster_n;
+    for (std::int64_t T = 1; T <= 2 * c.tile_m; ++T) {
+      const Geometry g = geometry_of(c, separate(4096, 14336), T, 132 / c.cluster());
+      const std::int64_t rows = std::int64_t{boxes} * g.x_box_rows;
+      EXPECT_EQ(g.x_box_rows % 8, 0);
+      EXPECT_LE(rows, c.tile_m);
+      EXPECT_GE(rows, std::min<std::int64_t>(T, c.tile_m)) << T;
+      if (T <= c.tile_m) {
+        EXPECT_LT(rows, T + 8 * boxes) << T;
+      }
+    }
+  }
+}
+
+// Row by row: every box of a tile's half is made of whole blocks of the layout, or lies in one.
+bool boxes_are_whole(std::int64_t box, std::int64_t block) {
+  for (std::int64_t first = 0; first < box * block; first += box) {
+    const bool whole_blocks = first % block == 0 && box % block == 0;
+    const bool in_one = first / block == (first + box - 1) / block;
+    if (!whole_blocks && !in_one) return false;
+  }
+  return true;
+}
+
+TEST(Geometry, NoBoxCutsABlock) {
+  for (int tile_n = 16; tile_n <= 256; tile_n += 16) {
+    Config config = one_slab;
+    config.tile_n = tile_n;
+    for (std::int64_t block = 1; block <= 600; ++block) {
+      SCOPED_TRACE(testing::Message() << "blocks of " << block << " in halves of " << tile_n / 2);
+      const int box = half_box_rows(config, blocks_of(block));
+      EXPECT_EQ(tile_n / 2 % box, 0);
+      EXPECT_TRUE(boxes_are_whole(box, block)) << box;
+      // As few boxes as can be: no larger one would do.
+      for (int larger = box + 1; larger <= tile_n / 2; ++larger) {
+        EXPECT_FALSE(tile_n / 2 % larger == 0 && boxes_are_whole(larger, block)) << larger;
+      }
+      EXPECT_EQ(fits_layout(config, blocks_of(block)), box % 8 == 0);
+    }
+    EXPECT_EQ(half_box_rows(config, separate(64, 72)), tile_n / 2);
+    EXPECT_EQ(half_box_rows(config, problem_of(64, 72, {LayoutKind::up_gate, 0})), tile_n / 2);
+  }
+}
+
+// A layout is a matter of gate_up alone.
+TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    for (const Kernel& kernel : kernels(dtype, true)) {
+      for (std::int64_t block = 1; block <= 4096; block *= 2) {
+        EXPECT_TRUE(fits_layout(kernel.config, blocks_of(block))) << kernel.config.tile_n << ", " << block;
+      }
+    }
+  }
+}
+
+// Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
+TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
+  constexpr Machine h200{132, 4.3e12};
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    for (const std::int64_t block : {3, 5, 7, 11, 12, 13, 24, 28, 44, 50, 96, 1000}) {
+      const auto fits = [&](const Kernel& kernel) { return half_box_rows(kernel.config, blocks_of(block)) % 8 == 0; };
+      const bool any = std::ranges::any_of(kernels(dtype, true), fits);
+      for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
+        SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");
+        const Kernel* taken = choose(kernels(dtype, true), blocks_of(block), tokens, h200);
+        ASSERT_EQ(taken != nullptr, any);
+        EXPECT_TRUE(taken == nullptr || fits(*taken));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::cuda::sm90
