@@ -94,23 +94,6 @@ TEST_P(Products, EveryCompiledKernel) {
   }
 }
 
-// Blocks of 32 rows, which most tiles' halves cut: these come box by box.
-TEST_P(Products, EveryCompiledKernelOnBlocksThatItsTilesCut) {
-  if (GetParam().op != GATEFOLD_OP_GATE_UP) GTEST_SKIP() << "a layout is a matter of gate_up";
-  Random random = test_random();
-  const auto interleaved = [&](std::int64_t T, std::int64_t D, std::int64_t F) {
-    Spec s = spec(T, D, (F + 31) / 32 * 32);
-    s.layout = Layout::interleaved_up_gate(32);
-    return s;
-  };
-  const auto shapes = shapes_by_kernel(interleaved, GetParam().implementation);
-  if (shapes.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
-  for (const auto& [kernel, specs] : shapes) {
-    SCOPED_TRACE(kernel);
-    expect_right(specs.front(), random);
-  }
-}
-
 // The architectures' own kernels are listed, are taken where they can run, and can be passed over by name.
 TEST(Listed, ArchitecturesAndForcing) {
   gatefold_device_info info{};

@@ -1,17 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <random>
 #include <set>
 #include <utility>
-#include <vector>
 
-#include "cuda/sm80/cost_model.hpp"
-#include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/shapes.hpp"
 #include "cuda/sm80/tile_layouts.hpp"
-#include "cuda/sm80/weight_rows.hpp"
 
-// What the sm_80 kernels are built from, where no GPU is needed: CuTe's algebra runs on the host.
+// The layouts that the sm_80 kernels are built from, where no GPU is needed: CuTe's algebra runs on the host.
 namespace gatefold::cuda::sm80 {
 namespace {
 
@@ -52,20 +47,21 @@ void expect_halves_meet() {
 }
 
 TEST(Sm80, GateAndUpMeetInGroupsOfEight) {
+  expect_halves_meet<Tall<Op::gate_up, DType::bf16>>();
   expect_halves_meet<Large<Op::gate_up, DType::bf16>>();
   expect_halves_meet<Small<Op::gate_up, DType::fp16>>();
   expect_halves_meet<Fp32<Op::gate_up>>();
 }
 
-TEST(Sm80, GateAndUpMeetInEvenAndOddColumns) {
-  expect_halves_meet<Large<Op::gate_up, DType::bf16, Gating::even_odd>>();
-}
+TEST(Sm80, GateAndUpMeetInEvenAndOddColumns) { expect_halves_meet<LargeAnyOrder<DType::bf16, Gating::even_odd>>(); }
 
 // A pair of neighbouring values of an output fragment is stored at once: two columns of a row.
-TEST(Sm80, GroupsOfEightLeaveAdjacentPairs) {
+template <class Build>
+void expect_adjacent_pairs() {
   using namespace cute;
-  using Layouts = TileLayouts<Large<Op::gate_up, DType::bf16>::config>;
-  const auto tile = make_identity_tensor(Shape<_128, _128>{});
+  constexpr Config C = Build::config;
+  using Layouts = TileLayouts<C>;
+  const auto tile = make_identity_tensor(Shape<Int<C.tile_m>, Int<C.out_columns()>>{});
   for (int thread = 0; thread < 256; ++thread) {
     const auto tCcH = typename Layouts::TiledOut{}.get_slice(thread).partition_C(tile);
     for (int i = 0; i < size(tCcH); i += 2) {
@@ -76,10 +72,16 @@ TEST(Sm80, GroupsOfEightLeaveAdjacentPairs) {
   }
 }
 
+TEST(Sm80, GroupsOfEightLeaveAdjacentPairs) {
+  expect_adjacent_pairs<Tall<Op::gate_up, DType::bf16>>();
+  expect_adjacent_pairs<Large<Op::gate_up, DType::bf16>>();
+}
+
 // The part p of gemm's accumulators that is staged at a time is the part p of each warp's rows.
-TEST(Sm80, PartsOfTheOutput) {
+template <class Build>
+void expect_parts() {
   using namespace cute;
-  constexpr Config C = Large<Op::gemm, DType::bf16>::config;
+  constexpr Config C = Build::config;
   using Layouts = TileLayouts<C>;
   constexpr int atoms = Layouts::warp_part / 16;
   const auto product = make_identity_tensor(Shape<Int<C.tile_m>, Int<C.tile_n>>{});
@@ -101,6 +103,12 @@ TEST(Sm80, PartsOfTheOutput) {
   }
 }
 
+TEST(Sm80, PartsOfTheOutput) {
+  expect_parts<Tall<Op::gemm, DType::bf16>>();
+  expect_parts<Large<Op::gemm, DType::bf16>>();
+  expect_parts<Small<Op::gemm, DType::fp16>>();
+}
+
 // --- shared memory ---
 
 int chunk_of(int row, int chunk) {  // its place in shared memory, in 16-byte chunks
@@ -118,8 +126,12 @@ void expect_no_conflict(Place place) {
 
 TEST(Sm80, SharedMemoryWithoutBankConflicts) {
   for (int first = 0; first < 256; first += 8) {
-    expect_no_conflict([&](int lane) {  // cp.async
+    expect_no_conflict([&](int lane) {  // cp.async of TileLoader
       const LoaderLane at(first + lane);
+      return chunk_of(at.row, at.chunk);
+    });
+    expect_no_conflict([&](int lane) {  // and of LineLoader
+      const LineLane at(first + lane);
       return chunk_of(at.row, at.chunk);
     });
   }
@@ -137,15 +149,65 @@ TEST(Sm80, SharedMemoryWithoutBankConflicts) {
   }
 }
 
+// The epilogue stages and stores one chunk each of eight rows at a time.
+template <class Build>
+void expect_staging_without_conflicts() {
+  constexpr Config C = Build::config;
+  constexpr int chunk = 16 / C.element_size();
+  const auto staging = typename TileLayouts<C>::SmemOut{};
+  for (int row = 0; row < C.tile_m / C.store_parts(); row += 8) {
+    for (int column = 0; column < C.out_columns(); column += chunk) {
+      expect_no_conflict([&](int lane) { return staging(row + lane, column) / chunk; });
+    }
+  }
+}
+
+TEST(Sm80, StagingWithoutBankConflicts) {
+  expect_staging_without_conflicts<Tall<Op::gate_up, DType::bf16>>();
+  expect_staging_without_conflicts<Tall<Op::gemm, DType::bf16>>();
+  expect_staging_without_conflicts<Large<Op::gate_up, DType::bf16>>();
+  expect_staging_without_conflicts<Small<Op::gemm, DType::fp16>>();
+  expect_staging_without_conflicts<Fp32<Op::gate_up>>();
+}
+
 TEST(Sm80, EveryChunkIsCopiedOnce) {
-  std::set<int> seen;
+  std::set<int> halves;
+  std::set<int> lines;
   for (int thread = 0; thread < 256; ++thread) {
     const LoaderLane at(thread);
-    EXPECT_TRUE(seen.insert(chunk_of(at.row, at.chunk)).second);
-    EXPECT_TRUE(seen.insert(chunk_of(at.row, at.chunk + 4)).second);
+    EXPECT_TRUE(halves.insert(chunk_of(at.row, at.chunk)).second);
+    EXPECT_TRUE(halves.insert(chunk_of(at.row, at.chunk + 4)).second);
     EXPECT_EQ(chunk_of(at.row, at.chunk + 4), chunk_of(at.row, at.chunk) ^ 4) << "the far chunk is one xor away";
+    const LineLane line(thread);
+    EXPECT_TRUE(lines.insert(chunk_of(line.row, line.chunk)).second);
   }
-  EXPECT_EQ(seen.size(), 64U * 8U);
+  EXPECT_EQ(halves.size(), 64U * 8U);
+  EXPECT_EQ(lines.size(), 32U * 8U);
+}
+
+// LineLoader adds a constant to an address in shared memory for each pass, and to the line in the half.
+template <class Build>
+void expect_passes() {
+  constexpr Config C = Build::config;
+  const auto rows = typename TileLayouts<C>::SmemB{};
+  for (int thread = 0; thread < C.threads(); ++thread) {
+    const LineLane lane(thread);
+    const TileRow first = tile_row<C.gating>(lane.row);
+    for (int pass = 0; pass * C.rows_per_pass() < C.tile_n; ++pass) {
+      const int row = lane.row + pass * C.rows_per_pass();
+      const TileRow here = tile_row<C.gating>(row);
+      ASSERT_EQ(here.half, first.half) << "row " << row;
+      ASSERT_EQ(here.line, first.line + pass * C.lines_per_pass()) << "row " << row;
+      ASSERT_EQ(rows(row, lane.chunk * 8), rows(lane.row, lane.chunk * 8) + pass * C.rows_per_pass() * C.tile_k);
+    }
+  }
+}
+
+TEST(Sm80, PassesOfTheLineLoader) {
+  expect_passes<Tall<Op::gate_up, DType::bf16>>();
+  expect_passes<Tall<Op::gemm, DType::bf16>>();
+  expect_passes<Large<Op::gate_up, DType::bf16>>();
+  expect_passes<Large<Op::gemm_gated, DType::fp16>>();
 }
 
 TEST(Sm80, KBlocksAreOneXorApart) {
@@ -158,132 +220,28 @@ TEST(Sm80, KBlocksAreOneXorApart) {
   }
 }
 
-TEST(Sm80, SharedMemoryFitsTheChips) {
+template <Op op, DType dtype>
+void expect_to_fit() {
   constexpr int a100 = 163 * 1024;
   constexpr int ada = 99 * 1024;
   constexpr int hopper = 227 * 1024;
-  for (const Op op : {Op::gate_up, Op::gemm, Op::gemm_gated}) {
-    const auto bytes = [&](auto build) { return decltype(build)::config.shared_bytes(); };
-    const int large = op == Op::gate_up ? bytes(Large<Op::gate_up, DType::bf16>{})
-                      : op == Op::gemm  ? bytes(Large<Op::gemm, DType::bf16>{})
-                                        : bytes(Large<Op::gemm_gated, DType::bf16>{});
-    const int small = op == Op::gate_up ? bytes(Small<Op::gate_up, DType::bf16>{})
-                      : op == Op::gemm  ? bytes(Small<Op::gemm, DType::bf16>{})
-                                        : bytes(Small<Op::gemm_gated, DType::bf16>{});
-    const int fp32 = op == Op::gate_up ? bytes(Fp32<Op::gate_up>{})
-                     : op == Op::gemm  ? bytes(Fp32<Op::gemm>{})
-                                       : bytes(Fp32<Op::gemm_gated>{});
-    EXPECT_LE(large, hopper);
-    EXPECT_GT(large, a100) << "then it should be compiled for 8.0";
-    EXPECT_LE(small, ada);
-    EXPECT_LE(fp32, ada);
-    if (op != Op::gemm_gated) EXPECT_LE(2 * (small + 1024), a100 + 1024) << "two blocks of an A100";
-  }
+  const auto expect_hopper_only = [&](const Config& config) {
+    EXPECT_LE(config.shared_bytes(), hopper);
+    EXPECT_GT(config.shared_bytes(), a100) << "then it should be compiled for 8.0";
+  };
+  expect_hopper_only(Large<op, dtype>::config);
+  if (op == Op::gate_up) expect_hopper_only(LargeAnyOrder<dtype>::config);
+  if (op != Op::gemm_gated) expect_hopper_only(Tall<op, dtype>::config);
+  constexpr int small = Small<op, dtype>::config.shared_bytes();
+  EXPECT_LE(small, ada);
+  if (op != Op::gemm_gated) EXPECT_LE(2 * (small + 1024), a100 + 1024) << "two blocks of an A100";
+  EXPECT_LE(Fp32<op>::config.shared_bytes(), ada);
 }
 
-// --- weight rows ---
-
-TEST(Sm80, DivisionByMultiplication) {
-  std::mt19937_64 random(20'261'121);
-  const std::uint32_t edges[] = {1, 2, 3, 5, 7, 8, 24, 96, 1000, 14336, 65535, 65536, 65537, 0x40000001, 0x7fffffff};
-  std::vector<std::uint32_t> divisors(std::begin(edges), std::end(edges));
-  for (int i = 0; i < 200; ++i) divisors.push_back(1 + static_cast<std::uint32_t>(random() >> (33 + i % 31)));
-  for (const std::uint32_t divisor : divisors) {
-    const Divider divide(divisor);
-    const auto expect = [&](std::uint64_t n) {
-      if (n > 0x7fffffff) return;
-      ASSERT_EQ(divide(static_cast<std::uint32_t>(n)), n / divisor) << n << " / " << divisor;
-    };
-    for (std::uint64_t multiple = 0; multiple <= 0x7fffffff;
-         multiple += divisor * std::max<std::uint64_t>(1, (0x7fffffff / divisor) / 64)) {
-      if (multiple > 0) expect(multiple - 1);
-      expect(multiple);
-      expect(multiple + 1);
-    }
-    expect(0x7fffffff);
-  }
-}
-
-TEST(Sm80, WeightRowsFollowTheLayout) {
-  constexpr std::int64_t F = 96;
-  for (const Layout layout :
-       {Layout{LayoutKind::gate_up, 0}, Layout{LayoutKind::up_gate, 0}, Layout{LayoutKind::interleaved_gate_up, 1},
-        Layout{LayoutKind::interleaved_up_gate, 8}, Layout{LayoutKind::interleaved_gate_up, 24}}) {
-    for (const Half half : {Half::gate, Half::up}) {
-      const LineMap map = layout.map(half, F);
-      const WeightRows rows(nullptr, map, 128);
-      for (std::int64_t j = 0; j < F; ++j) {
-        EXPECT_EQ(map.first + rows.row(static_cast<std::uint32_t>(j)), map(j));
-      }
-    }
-  }
-}
-
-// --- which tile, which kernel ---
-
-TEST(Sm80, RasterTakesEveryTileOnce) {
-  for (const std::int32_t tiles_m : {1, 2, 11, 12, 13, 25, 100}) {
-    for (const std::int32_t tiles_n : {1, 3, 56}) {
-      std::set<std::pair<int, int>> seen;
-      for (std::int32_t i = 0; i < tiles_m * tiles_n; ++i) {
-        const TileCoord tile = tile_coord(i, tiles_m, tiles_n, raster_group(tiles_m));
-        EXPECT_TRUE(0 <= tile.m && tile.m < tiles_m && 0 <= tile.n && tile.n < tiles_n);
-        EXPECT_TRUE(seen.emplace(tile.m, tile.n).second) << tile.m << ", " << tile.n;
-      }
-    }
-  }
-}
-
-TEST(Sm80, RasterGroupsAreAlike) {
-  for (std::int64_t tiles_m = 1; tiles_m < 1000; ++tiles_m) {
-    const std::int64_t group = raster_group(tiles_m);
-    EXPECT_LE(group, 12);
-    const std::int64_t groups = (tiles_m + group - 1) / group;
-    EXPECT_EQ(groups, (tiles_m + 11) / 12) << tiles_m << ": no more sweeps than it takes";
-  }
-}
-
-class Choice : public testing::Test {
- protected:
-  static constexpr Machine h200{132, 227 * 1024};
-  static constexpr Machine a100{108, 163 * 1024};
-  const std::vector<Kernel> kernels_{{Large<Op::gate_up, DType::bf16>::config, 436.0, nullptr},
-                                     {Small<Op::gate_up, DType::bf16>::config, 353.0, nullptr}};
-
-  static Problem problem(std::int64_t D, std::int64_t F) {
-    Problem p;
-    p.op = Op::gate_up;
-    p.dtype = DType::bf16;
-    p.hidden_size = D;
-    p.intermediate_size = F;
-    return p;
-  }
-  const Config& chosen(std::int64_t D, std::int64_t F, std::int64_t T, const Machine& machine) const {
-    return choose(kernels_, problem(D, F), T, machine)->config;
-  }
-};
-
-TEST_F(Choice, LargeTilesWhereThereIsEnoughToDo) {
-  for (const std::int64_t T : {2048, 8192, 65536}) {
-    EXPECT_EQ(chosen(4096, 14336, T, h200).tile_n, 256) << T;
-    EXPECT_EQ(chosen(8192, 28672, T, h200).tile_n, 256) << T;
-  }
-}
-
-TEST_F(Choice, SmallTilesWhereLargeOnesAreTooFew) { EXPECT_EQ(chosen(576, 1536, 128, h200).tile_n, 128); }
-
-TEST_F(Choice, OnlyWhatFitsTheMachine) {
-  for (const std::int64_t T : {1, 512, 65536}) EXPECT_EQ(chosen(4096, 14336, T, a100).tile_n, 128) << T;
-  EXPECT_EQ(choose(kernels_, problem(64, 64), 1, {20, 48 * 1024}), nullptr);
-}
-
-// 132 tiles take one round, the 133rd another one.
-TEST_F(Choice, EstimatesCountRounds) {
-  const Kernel& large = kernels_.front();
-  const auto seconds = [&](std::int64_t F) { return estimated_seconds(large, problem(1024, F), 128, h200); };
-  EXPECT_DOUBLE_EQ(seconds(128 * 132), seconds(128));
-  EXPECT_DOUBLE_EQ(seconds(128 * 132 + 1), 2 * seconds(128));
-  EXPECT_DOUBLE_EQ(estimated_seconds(large, problem(2048, 128), 128, h200), 2 * seconds(128));
+TEST(Sm80, SharedMemoryFitsTheChips) {
+  expect_to_fit<Op::gate_up, DType::bf16>();
+  expect_to_fit<Op::gemm, DType::bf16>();
+  expect_to_fit<Op::gemm_gated, DType::bf16>();
 }
 
 }  // namespace

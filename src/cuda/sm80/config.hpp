@@ -39,10 +39,13 @@ struct Config {
   int warps_m = 0;  // how the warps divide the tile
   int warps_n = 0;
   int blocks_per_sm = 1;  // that share a multiprocessor
+  bool lines = false;     // LineLoader copies, where it can follow the rows (fits_layout of cost_model.hpp)
+  bool rolling = false;   // RollingMainloop multiplies
 
   constexpr bool gated_pair() const { return gating != Gating::none; }
   constexpr int threads() const { return warps_m * warps_n * 32; }
   constexpr int out_columns() const { return gated_pair() ? tile_n / 2 : tile_n; }
+  constexpr int accumulators() const { return tile_m * tile_n / threads(); }  // of a thread
   constexpr int element_size() const { return static_cast<int>(size_of(dtype)); }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * element_size(); }
   // The output tile goes out through a staging tile, at once or in parts; gemm's is twice as wide as gate_up's, and in
@@ -50,6 +53,10 @@ struct Config {
   constexpr int store_parts() const { return op == Op::gemm ? 2 : 1; }
   constexpr int staging_bytes() const { return tile_m / store_parts() * out_columns() * element_size(); }
   constexpr int shared_bytes() const { return stages * stage_bytes() + staging_bytes(); }
+  // Of LineLoader, whose eight lanes take a row: how far apart a thread's rows of x and of the weights lie in the tile,
+  // and the latter in their half.
+  constexpr int rows_per_pass() const { return threads() / 8; }
+  constexpr int lines_per_pass() const { return gated_pair() ? rows_per_pass() / 2 : rows_per_pass(); }
 
   bool operator==(const Config&) const = default;
 };

@@ -1,5 +1,8 @@
 #include "cuda/sm80/cost_model.hpp"
 
+#include <algorithm>
+#include <limits>
+
 namespace gatefold::cuda::sm80 {
 namespace {
 
@@ -7,7 +10,21 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
+// Whether weight rows `lines` apart lie equally far apart wherever a tile of `columns` begins: there is one block,
+// every step is whole blocks of it, or every tile lies within one.
+bool even_distances(const Layout& layout, std::int64_t lines, std::int64_t columns) {
+  return !layout.interleaved() || lines % layout.block == 0 || layout.block % columns == 0;
+}
+
 }  // namespace
+
+bool fits_layout(const Config& c, const Problem& p) {
+  if (!c.lines) return true;
+  const std::int64_t size = size_of(p.dtype);
+  const std::int64_t longest = std::max({p.ld_x, p.ld_up, p.op == Op::gate_up ? p.ld_gate : 0}) * size;
+  return p.hidden_size * size % 16 == 0 && even_distances(p.layout, c.lines_per_pass(), c.out_columns()) &&
+         longest <= std::numeric_limits<std::int32_t>::max() / c.rows_per_pass();
+}
 
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine) {
   const Config& c = kernel.config;
@@ -24,6 +41,7 @@ const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, st
   double least = 0.0;
   for (const Kernel& kernel : kernels) {
     if (static_cast<std::size_t>(kernel.config.shared_bytes()) > machine.shared_memory_per_block) continue;
+    if (!fits_layout(kernel.config, problem)) continue;
     const double seconds = estimated_seconds(kernel, problem, tokens, machine);
     if (best == nullptr || seconds < least) {
       best = &kernel;

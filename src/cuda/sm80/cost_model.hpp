@@ -15,11 +15,16 @@ struct Machine {
   std::size_t shared_memory_per_block = 0;  // bytes, the most that a kernel may ask for
 };
 
+// Whether a kernel can follow the rows of x and of the weights: LineLoader can't if chunks are cut short, interleaving
+// puts the rows of a thread at uneven distances, or they lie 2^31 bytes apart.
+bool fits_layout(const Config& config, const Problem& problem);
+
 // Seconds that a run should take, to compare kernels with: each multiprocessor multiplies the tiles that fall to it at
 // its share of the kernel's rate.
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);
 
-// The kernel of least estimated time among those whose shared memory the machine has, the first of equals; or null.
+// The kernel of least estimated time among those that fit the layout and the machine's shared memory, the first of
+// equals; or null.
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine);
 

@@ -22,10 +22,12 @@ class Epilogue {
   static constexpr int chunk = 16 / C.element_size();  // elements
   static constexpr int warp_rows = Layouts::warp_part;
   static constexpr int warp_columns = Layouts::warp_out;
-  // A warp moves 8 rows x 4 chunks at a time: lanes 0-7, which access shared memory together, take one chunk each of
-  // eight rows, which swizzling has put into different banks.
-  static constexpr int lane_rows = 8;
-  static constexpr int lane_columns = 4 * chunk;
+  // A warp moves 8 rows x 4 chunks at a time (16 x 2 where its columns are no multiple of 4 chunks): lanes 0-7, which
+  // access shared memory together, take one chunk each of eight rows, which swizzling has put into different banks.
+  static constexpr int lane_rows = warp_columns % (4 * chunk) == 0 ? 8 : 16;
+  static constexpr int lane_columns = 32 / lane_rows * chunk;
+  // 192 accumulators leave no registers for the activations of many elements at a time, which ptxas would interleave.
+  static constexpr bool many_accumulators = C.accumulators() > 128;
   static_assert(warp_rows % lane_rows == 0 && warp_columns % lane_columns == 0);
 
  public:
@@ -155,6 +157,9 @@ class Epilogue {
       const auto tCrUp = half_of<C.gating>(tCrC, Half::up);
       CUTE_UNROLL
       for (int i = 0; i < size(tCsH); i += 2) {
+        if constexpr (many_accumulators) {
+          if (i % 4 == 0) keep_order(params_.tiles, -1 - i);  // there is no negative number of tiles
+        }
         const float first = gate(tCrGate(i), tCrUp(i));
         const float second = gate(tCrGate(i + 1), tCrUp(i + 1));
         if constexpr (C.gating == Gating::even_odd) {  // two rows

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/sm80/epilogue.cuh"
 #include "cuda/sm80/mainloop.cuh"
+#include "cuda/sm80/rolling_mainloop.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -19,7 +22,8 @@ __global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_
   extern __shared__ __align__(1024) std::byte shared[];
   auto* staging = reinterpret_cast<Element*>(shared + C.stages * C.stage_bytes());
 
-  Mainloop<C> mainloop(params, cute::cast_smem_ptr_to_uint(shared));
+  using Products = std::conditional_t<C.rolling, RollingMainloop<C>, Mainloop<C>>;
+  Products mainloop(params, cute::cast_smem_ptr_to_uint(shared));
   Epilogue<C> epilogue(params, staging);
   auto tCrC = cute::partition_fragment_C(typename Layouts::TiledMma{},
                                          cute::Shape<cute::Int<C.tile_m>, cute::Int<C.tile_n>>{});  // (MMA,MMA_M,MMA_N)

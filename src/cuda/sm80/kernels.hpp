@@ -15,12 +15,14 @@ namespace gatefold::cuda::sm80 {
 // of it on the current device.
 struct Kernel {
   Config config;
-  double teraflops;  // of a whole H200, sustained: Llama 3.1 8B at 8192 tokens (results/h200)
+  double teraflops;  // of a whole H200, sustained (docs/kernels/sm80.md): to be compared within an op and element type
   Status (*launch)(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                    cudaStream_t stream);
 };
 
 // One translation unit each, so that they compile side by side.
+std::span<const Kernel> tall_bf16_kernels();
+std::span<const Kernel> tall_fp16_kernels();
 std::span<const Kernel> large_bf16_kernels();
 std::span<const Kernel> large_fp16_kernels();
 std::span<const Kernel> small_bf16_kernels();

@@ -41,7 +41,7 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   params.tiles_m = static_cast<std::int32_t>((operands.tokens + config.tile_m - 1) / config.tile_m);
   params.tiles_n = static_cast<std::int32_t>((F + config.out_columns() - 1) / config.out_columns());
   params.tiles = params.tiles_m * params.tiles_n;
-  params.group_m = raster_group(params.tiles_m);
+  params.group_m = raster_group(params.tiles_m, config.tile_m);
   params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
   params.activation = problem.activation.kind;

@@ -1,12 +1,7 @@
 #pragma once
 
-#include <cute/tensor.hpp>  // the other CuTe headers need it first
-
-#include <cute/arch/copy_sm80.hpp>
-
 #include "cuda/sm80/ptx.cuh"
-#include "cuda/sm80/tile_layouts.hpp"
-#include "cuda/sm80/tile_loader.cuh"
+#include "cuda/sm80/stages.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -14,20 +9,18 @@ namespace gatefold::cuda::sm80 {
 // run, the fragments of the next are read, and a share of a k-tile C.stages - 1 ahead is requested.
 //
 // What limits this loop is the instructions around the products: two warps share a scheduler and a tensor core, which
-// takes an mma.sync every six cycles. So addresses are a base and constants: a stage's offset is the same for all
-// threads, and swizzling makes k-block b's fragments lie at the first one's address with 32 b flipped.
+// takes an mma.sync every six cycles. So addresses are a base and constants (stages.cuh).
 template <Config C>
 class Mainloop {
   using Layouts = TileLayouts<C>;
-  using Loader = TileLoader<C>;
+  using Addresses = FragmentAddresses<C>;
   static constexpr int k_blocks = Layouts::k_blocks;
-  static constexpr int k_block_bytes = 32;
   static constexpr int atoms_m = Layouts::warp_m / 16;
   static constexpr int atoms_n = Layouts::warp_n / 8;
   static constexpr bool fp32 = C.dtype == DType::fp32;
   static constexpr int products = atoms_m * atoms_n * (fp32 ? 3 : 1);  // of a k-block
   static constexpr int reads = atoms_m + atoms_n / 2;
-  static constexpr int copies = (Loader::copies + k_blocks - 2) / (k_blocks - 1);  // in each k-block but the last
+  static constexpr int copies = (Stages<C>::copies + k_blocks - 2) / (k_blocks - 1);  // in each k-block but the last
   static_assert(2 * (reads + copies) <= products, "a read or a copy after every second product");
   static_assert(k_blocks % 2 == 0, "the two sets of fragments take turns");
 
@@ -38,68 +31,29 @@ class Mainloop {
   };
 
  public:
-  __device__ Mainloop(const Params& params, std::uint32_t shared) : loader_(params, shared), k_tiles_(params.k_tiles) {
-    const FragmentLane lane(static_cast<int>(threadIdx.x) % 32);
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    constexpr int chunk = 16 / C.element_size();
-    a_ = shared + typename Layouts::SmemA{}(warp % C.warps_m * Layouts::warp_m + lane.a_row, lane.a_chunk * chunk) *
-                      C.element_size();
-    b_ = shared + C.tile_m * row_bytes +
-         typename Layouts::SmemB{}(warp / C.warps_m * Layouts::warp_n + lane.b_row, lane.b_chunk * chunk) *
-             C.element_size();
-#pragma unroll 1
-    for (int stage = 0; stage + 1 < C.stages; ++stage) {
-#pragma unroll
-      for (int i = 0; i < Loader::copies; ++i) loader_.copy(i, stage * C.stage_bytes());
-      cute::cp_async_fence();
-      loader_.advance();
-      if (loader_.left() == 0) loader_.next_tile();
-    }
-    wait_for_stage();
-  }
+  __device__ Mainloop(const Params& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
 
   template <class Accumulators>
   CUTE_DEVICE void run(Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
     Fragments fragments[2];
+    const std::uint32_t stage = stages_.current();
 #pragma unroll
-    for (int i = 0; i < reads; ++i) read(i, a_ + offset_, b_ + offset_, fragments[0]);
-    int left = k_tiles_;
-#pragma unroll 1
-    do {
-      int steps = min(left, loader_.left());
-      left -= steps;
-#pragma unroll 1
-      for (; steps > 0; --steps) k_tile(fragments, tCrC);
-      if (loader_.left() == 0) loader_.next_tile();
-    } while (left > 0);
+    for (int i = 0; i < reads; ++i) read(i, first_.a + stage, first_.b + stage, fragments[0]);
+    stages_.for_each_k_tile([&] { k_tile(fragments, tCrC); });
   }
 
-  // All copies requested before this tile's first k-tile have landed: this thread's own.
-  __device__ void wait_for_older_copies() const {
-    if (k_tiles_ < C.stages - 1) cute::cp_async_wait<0>();
-  }
+  __device__ void wait_for_older_copies() const { stages_.wait_for_older_copies(); }
 
  private:
-  // The oldest k-tile has landed for every thread, and every thread has read all of the one before it.
-  __device__ __forceinline__ static void wait_for_stage() {
-    cute::cp_async_wait<C.stages - 2>();
-    __syncthreads();
-  }
-
   // The products of one k-tile, whose first fragments have been read; ends with those of the next.
   template <class Accumulators>
   CUTE_DEVICE void k_tile(Fragments (&fragments)[2], Accumulators& tCrC) {
-    const std::uint32_t free_stage = offset_ == 0 ? (C.stages - 1) * C.stage_bytes() : offset_ - C.stage_bytes();
+    const std::uint32_t free_stage = stages_.free();
     cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
       constexpr int next = (block + 1) % k_blocks;
-      if constexpr (next == 0) {
-        cute::cp_async_fence();
-        loader_.advance();
-        wait_for_stage();
-        offset_ = offset_ == (C.stages - 1) * C.stage_bytes() ? 0 : offset_ + C.stage_bytes();
-      }
-      const std::uint32_t a = (a_ ^ (next * k_block_bytes)) + offset_;
-      const std::uint32_t b = (b_ ^ (next * k_block_bytes)) + offset_;
+      if constexpr (next == 0) stages_.advance();
+      const std::uint32_t a = (first_.a ^ (next * Addresses::k_block_bytes)) + stages_.current();
+      const std::uint32_t b = (first_.b ^ (next * Addresses::k_block_bytes)) + stages_.current();
       multiply(fragments[block % 2], tCrC, [&](int product) {
         if (product % 2 != 0) return;
         const int slot = product / 2;
@@ -107,7 +61,7 @@ class Mainloop {
           read(slot, a, b, fragments[next % 2]);
         } else if (next != 0 && slot - reads < copies) {
           const int i = block * copies + slot - reads;
-          if (i < Loader::copies) loader_.copy(i, free_stage);
+          if (i < Stages<C>::copies) stages_.copy(i, free_stage);
         }
       });
     });
@@ -170,11 +124,8 @@ class Mainloop {
     }
   }
 
-  Loader loader_;
-  int k_tiles_;
-  std::uint32_t a_;  // this thread's first address of stage 0
-  std::uint32_t b_;
-  std::uint32_t offset_ = 0;  // of the stage that is multiplied
+  Stages<C> stages_;
+  Addresses first_;  // of k-block 0
 };
 
 }  // namespace gatefold::cuda::sm80

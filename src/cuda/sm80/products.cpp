@@ -25,8 +25,8 @@ std::int64_t most_tokens(const Problem& p) {
 // What is compiled for an op and element type, with one way of gating.
 std::vector<Kernel> kernels(Op op, DType dtype, Gating gating) {
   std::vector<std::span<const Kernel>> families{fp32_kernels()};
-  if (dtype == DType::bf16) families = {large_bf16_kernels(), small_bf16_kernels()};
-  if (dtype == DType::fp16) families = {large_fp16_kernels(), small_fp16_kernels()};
+  if (dtype == DType::bf16) families = {tall_bf16_kernels(), large_bf16_kernels(), small_bf16_kernels()};
+  if (dtype == DType::fp16) families = {tall_fp16_kernels(), large_fp16_kernels(), small_fp16_kernels()};
   std::vector<Kernel> result;
   for (const auto family : families) {
     std::ranges::copy_if(family, std::back_inserter(result),

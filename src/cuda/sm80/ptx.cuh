@@ -15,6 +15,37 @@ __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* 
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(bytes));
 }
 
+// The same for the whole chunk at first + pass * stride if `rows` has the bit `row`, otherwise zeros, to shared +
+// offset. One piece, so that the addresses of a thread's rows are not worked out ahead of the main loop, where they
+// would take registers.
+__device__ __forceinline__ void copy_async_16_of_row(std::uint32_t shared, int offset, const void* first,
+                                                     std::int32_t stride, int pass, std::uint32_t rows,
+                                                     std::uint32_t row) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 to, there;\n"
+      ".reg .b64 from;\n"
+      ".reg .pred ignore;\n"
+      "add.u32 to, %0, %1;\n"
+      "mad.wide.s32 from, %3, %4, %2;\n"
+      "and.b32 there, %5, %6;\n"
+      "setp.eq.u32 ignore, there, 0;\n"
+      "cp.async.cg.shared.global.L2::128B [to], [from], 16, ignore;\n"
+      "}\n" ::"r"(shared),
+      "r"(offset), "l"(first), "r"(stride), "r"(pass), "r"(rows), "r"(row));
+}
+
+// address ^ bits, in its register: no copy of it is kept for each of the bits.
+__device__ __forceinline__ void flip(std::uint32_t& address, std::uint32_t bits) {
+  asm volatile("xor.b32 %0, %0, %1;\n" : "+r"(address) : "r"(bits));
+}
+
+// Ends the thread if two values are equal that never are, which ptxas can't know: it ends a basic block here, and moves
+// nothing across.
+__device__ __forceinline__ void keep_order(int one, int other) {
+  asm volatile("{\n.reg .pred equal;\nsetp.eq.s32 equal, %0, %1;\n@equal exit;\n}\n" ::"r"(one), "r"(other));
+}
+
 // threadIdx.x, read here and now: what is derived from it is not worked out ahead of the main loop, where it would
 // take registers.
 __device__ __forceinline__ int thread_here() {

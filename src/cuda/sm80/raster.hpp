@@ -11,10 +11,11 @@ struct TileCoord {
 };
 
 // How many tiles of rows are swept together: about the same number in each group.
-constexpr std::int32_t raster_group(std::int64_t tiles_m) {
+constexpr std::int32_t raster_group(std::int64_t tiles_m, int tile_m) {
   // A wave of 132 tiles of 128 x 256 touches the fewest operand rows as 16 x 8 tiles. Measured on an H200, 12 is best
-  // for 64 tiles of rows (5 % ahead of no groups), and up to 24 makes no difference.
-  constexpr std::int64_t most = 12;
+  // for 64 tiles of rows (5 % ahead of no groups), and up to 24 makes no difference. Of 256 x 192 it would be 10 x 13
+  // tiles; for 32 tiles of rows 8 and 11 are best.
+  const std::int64_t most = tile_m < 256 ? 12 : 10;
   const std::int64_t groups = (tiles_m + most - 1) / most;
   return static_cast<std::int32_t>((tiles_m + groups - 1) / groups);
 }

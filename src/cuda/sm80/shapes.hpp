@@ -7,11 +7,23 @@ namespace gatefold::cuda::sm80 {
 
 constexpr Gating gating_of(Op op) { return op == Op::gate_up ? Gating::groups_of_eight : Gating::none; }
 
-// One block of eight warps per multiprocessor, with as many stages as 227 KiB hold beside the staging tile: for compute
-// capability 9.0 and later chips of that kind.
-template <Op op, DType dtype, Gating gating = gating_of(op)>
+// Large, LargeAnyOrder and Tall: one block of eight warps per multiprocessor, with as many stages as 227 KiB hold
+// beside the staging tile, for compute capability 9.0 and later chips of that kind.
+template <Op op, DType dtype>
 struct Large {
-  static constexpr Config config{op, dtype, gating, 128, 256, 64, op == Op::gemm_gated ? 3 : 4, 2, 4};
+  static constexpr Config config{op, dtype, gating_of(op), 128, 256, 64, op == Op::gemm_gated ? 3 : 4, 2, 4, 1, true};
+};
+
+// The same with TileLoader, for pairs of weights in an order that LineLoader can't follow.
+template <DType dtype, Gating gating = Gating::groups_of_eight>
+struct LargeAnyOrder {
+  static constexpr Config config{Op::gate_up, dtype, gating, 128, 256, 64, 4, 2, 4};
+};
+
+// Half as much again in a tile, for long inputs. gemm_gated's gate tile would leave room for two stages only.
+template <Op op, DType dtype>
+struct Tall {
+  static constexpr Config config{op, dtype, gating_of(op), 256, 192, 64, 3, 4, 2, 1, true, true};
 };
 
 // Two blocks of four warps, each the other's latency to hide behind: 80 KiB (gemm_gated: 96), which an A100 holds

@@ -33,13 +33,14 @@ struct Mma<DType::fp32> {
 
 inline constexpr int row_bytes = 128;  // of a k-tile
 
-// Rows of 128 bytes, of which 16-byte chunks are exchanged within each row so that eight rows' chunks of one column
-// fall into the 32 banks without conflict: what ldmatrix reads, and what the epilogue writes.
-template <int Size>
+// Rows of 128 bytes (or 64 or 32), of which 16-byte chunks are exchanged within each row so that eight rows' chunks of
+// one column fall into the 32 banks without conflict: what ldmatrix reads, and what the epilogue writes.
+template <int Size, int Bytes = row_bytes>
 constexpr auto swizzled_rows() {
-  constexpr int columns = row_bytes / Size;
+  constexpr int columns = Bytes / Size;
+  constexpr int bits = Bytes == 128 ? 3 : (Bytes == 64 ? 2 : 1);  // of a chunk's number in its row
   return cute::composition(
-      cute::Swizzle < 3, Size == 2 ? 3 : 2, 3 > {},
+      cute::Swizzle < bits, Size == 2 ? 3 : 2, 3 > {},
       cute::Layout<cute::Shape<cute::_8, cute::Int<columns>>, cute::Stride<cute::Int<columns>, cute::_1>>{});
 }
 
@@ -49,6 +50,12 @@ struct LoaderLane {
   int row, chunk;
   CUTE_HOST_DEVICE constexpr explicit LoaderLane(int thread)
       : row(thread / 32 * 8 + thread / 4 % 2 * 4 + thread % 32 / 8), chunk(thread % 4) {}
+};
+
+// The same of LineLoader: eight lanes take the chunks of a row.
+struct LineLane {
+  int row, chunk;
+  CUTE_HOST_DEVICE constexpr explicit LineLane(int thread) : row(thread / 8), chunk(thread % 8) {}
 };
 
 // Which row and chunk of a 16-row, 32-byte block a lane names to ldmatrix, so that its four matrices are the registers
@@ -75,9 +82,16 @@ struct TileLayouts {
   using Rows = decltype(swizzled_rows<int{sizeof(Element)}>());
   using SmemA = decltype(cute::tile_to_shape(Rows{}, cute::Shape<cute::Int<C.tile_m>, cute::Int<C.tile_k>>{}));
   using SmemB = decltype(cute::tile_to_shape(Rows{}, cute::Shape<cute::Int<C.tile_n>, cute::Int<C.tile_k>>{}));
-  // The staging tile, in blocks of 128 bytes a row.
-  using SmemOut = decltype(cute::tile_to_shape(
-      Rows{}, cute::Shape<cute::Int<C.tile_m / C.store_parts()>, cute::Int<C.out_columns()>>{}));
+  // The staging tile, in blocks of 128 bytes a row; or fewer, where a block must end with a warp's part: 48 columns are
+  // three blocks of 32 bytes.
+  static constexpr int warp_out = C.out_columns() / C.warps_n;
+  static constexpr int out_row_bytes(int bytes = row_bytes) {
+    const int warp_bytes = warp_out * int{sizeof(Element)};
+    return warp_bytes % bytes == 0 || bytes % warp_bytes == 0 ? bytes : out_row_bytes(bytes / 2);
+  }
+  using SmemOut =
+      decltype(cute::tile_to_shape(swizzled_rows<int{sizeof(Element)}, out_row_bytes()>(),
+                                   cute::Shape<cute::Int<C.tile_m / C.store_parts()>, cute::Int<C.out_columns()>>{}));
 
   // Every warp owns one contiguous block of warp_m x warp_n: ldmatrix reads 16 rows at a time, neighbouring fragments
   // are neighbouring columns, and the epilogue of a warp touches no other warp's part of the staging tile.
@@ -95,7 +109,6 @@ struct TileLayouts {
   // What partitions the staging tile: the gated atom where two columns of the product become one.
   using OutAtom = std::conditional_t<C.gated_pair(), GatedAtom<C.gating>, MmaAtom>;
   static constexpr int out_atom_n = C.gating == Gating::even_odd ? 4 : 8;
-  static constexpr int warp_out = C.out_columns() / C.warps_n;
   static constexpr int warp_part = warp_m / C.store_parts();  // rows
   using TiledOut = Tiled<OutAtom, out_atom_n, warp_part, warp_out>;
 };

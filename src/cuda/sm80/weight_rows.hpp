@@ -44,6 +44,9 @@ struct WeightRows {
         skip(map.period - map.block),
         block(static_cast<std::uint32_t>(map.block)) {}
 
+  // Bytes between two rows `lines` apart, where that is the same for all such pairs.
+  constexpr std::int64_t stride(int lines) const { return row(static_cast<std::uint32_t>(lines)) * row_bytes; }
+
   constexpr std::int64_t row(std::uint32_t j) const {
     return std::int64_t{j} + (skip == 0 ? 0 : std::int64_t{block(j)} * skip);
   }

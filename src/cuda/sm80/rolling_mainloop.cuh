@@ -1,0 +1,100 @@
+#pragma once
+
+#include "cuda/sm80/ptx.cuh"
+#include "cuda/sm80/stages.cuh"
+
+namespace gatefold::cuda::sm80 {
+
+// Multiplies as Mainloop does, with half of its fragments in registers, which a warp tile of 64x96 needs: 192
+// accumulators and two sets of 16 + 24 registers would be 272. There is one set of weights, into which the next
+// k-block's are read as the last row of products goes by, each two in place of two that are done with; and of x two
+// rows, this one's and the next one's. Each read has the products of a row to land in, 12 of them.
+template <Config C>
+class RollingMainloop {
+  using Layouts = TileLayouts<C>;
+  using Addresses = FragmentAddresses<C>;
+  static constexpr int k_blocks = Layouts::k_blocks;
+  static constexpr int atoms_m = Layouts::warp_m / 16;
+  static constexpr int atoms_n = Layouts::warp_n / 8;
+  static constexpr int copies = (Stages<C>::copies + k_blocks - 1) / k_blocks;  // in each k-block
+  static_assert(C.dtype != DType::fp32);
+  static_assert(atoms_m >= 3, "the copies come before the last row, and after the first");
+  static_assert(atoms_m % 2 == 0 && k_blocks % 2 == 0, "a k-tile ends as it begins: with the same rows, there or back");
+
+  // Operands in registers, as the atom takes them.
+  struct Fragments {
+    std::uint32_t a[2][4];  // rows of x: even and odd ones
+    std::uint32_t b[atoms_n][2];
+  };
+
+ public:
+  __device__ RollingMainloop(const Params& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
+
+  template <class Accumulators>
+  CUTE_DEVICE void run(Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+    Fragments f;
+    read_a(0, f);
+#pragma unroll
+    for (int n = 0; n < atoms_n; n += 2) read_b(n, f);
+    stages_.for_each_k_tile([&] { k_tile(f, tCrC); });
+  }
+
+  __device__ void wait_for_older_copies() const { stages_.wait_for_older_copies(); }
+
+ private:
+  // The products of one k-tile, whose first fragments have been read; ends with those of the next.
+  template <class Accumulators>
+  CUTE_DEVICE void k_tile(Fragments& f, Accumulators& tCrC) {
+    const std::uint32_t free_stage = stages_.free();
+    cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
+      cute::for_each(cute::make_int_sequence<atoms_m>{}, [&](auto m) {
+        constexpr bool last = m == atoms_m - 1;
+        if constexpr (last) go_to_next(block);
+#pragma unroll
+        for (int i = 0; i < atoms_n; ++i) {
+          const int n = (block + m) % 2 == 0 ? i : atoms_n - 1 - i;  // there and back: an operand is used again
+          auto c = tCrC(cute::_, m, n);
+          const auto& a = f.a[m % 2];
+          Layouts::MmaAtom::fma(c(0), c(1), c(2), c(3), a[0], a[1], a[2], a[3], f.b[n][0], f.b[n][1], c(0), c(1), c(2),
+                                c(3));
+          if (i == 0) read_a((m + 1) % atoms_m, f);
+          if (last && i % 2 == 1) read_b(n / 2 * 2, f);
+          // Together: a copy that follows an ldmatrix costs three empty instructions.
+          if (m == 1 && i == atoms_n / 2) request(block, free_stage);
+        }
+      });
+    });
+  }
+
+  // From here on fragments are read from the k-block after `block`.
+  CUTE_DEVICE void go_to_next(int block) {
+    const int next = (block + 1) % k_blocks;
+    if (next == 0) stages_.advance();
+    flip(first_.a, (block ^ next) * Addresses::k_block_bytes);
+    flip(first_.b, (block ^ next) * Addresses::k_block_bytes);
+  }
+
+  // A k-block's share of the copies.
+  CUTE_DEVICE void request(int block, std::uint32_t free_stage) const {
+#pragma unroll
+    for (int i = block * copies; i < (block + 1) * copies; ++i) {
+      if (i < Stages<C>::copies) stages_.copy(i, free_stage);
+    }
+  }
+
+  CUTE_DEVICE void read_a(int m, Fragments& to) const {
+    auto& r = to.a[m % 2];
+    load_matrices(first_.a + stages_.current() + m * (16 * row_bytes), r[0], r[1], r[2], r[3]);
+  }
+
+  // The weights of products n and n + 1.
+  CUTE_DEVICE void read_b(int n, Fragments& to) const {
+    load_matrices(first_.b + stages_.current() + n * (8 * row_bytes), to.b[n][0], to.b[n][1], to.b[n + 1][0],
+                  to.b[n + 1][1]);
+  }
+
+  Stages<C> stages_;
+  Addresses first_;  // of the k-block whose fragments are read
+};
+
+}  // namespace gatefold::cuda::sm80

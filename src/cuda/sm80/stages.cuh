@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cute/tensor.hpp>  // the other CuTe headers need it first
+
+#include <cute/arch/copy_sm80.hpp>
+#include <type_traits>
+
+#include "cuda/sm80/line_loader.cuh"
+#include "cuda/sm80/tile_layouts.hpp"
+#include "cuda/sm80/tile_loader.cuh"
+
+namespace gatefold::cuda::sm80 {
+
+// The ring of k-tiles in shared memory: one is multiplied, C.stages - 2 are on their way, and the last is requested
+// while the one is multiplied. All its addresses are offsets from stage 0, the same for all threads.
+template <Config C>
+class Stages {
+  using Loader = std::conditional_t<C.lines, LineLoader<C>, TileLoader<C>>;
+
+ public:
+  static constexpr int copies = Loader::copies;  // of one thread for one k-tile
+
+  __device__ Stages(const Params& params, std::uint32_t shared) : loader_(params, shared), k_tiles_(params.k_tiles) {
+#pragma unroll 1
+    for (int stage = 0; stage + 1 < C.stages; ++stage) {
+#pragma unroll
+      for (int i = 0; i < copies; ++i) copy(i, stage * C.stage_bytes());
+      end_copies();
+      if (loader_.left() == 0) loader_.next_tile();
+    }
+    wait();
+  }
+
+  // multiply() for each k-tile of one output tile, the current stage; it ends with advance().
+  template <class Multiply>
+  CUTE_DEVICE void for_each_k_tile(Multiply multiply) {
+    int left = k_tiles_;
+#pragma unroll 1
+    do {
+      int steps = min(left, loader_.left());
+      left -= steps;
+#pragma unroll 1
+      for (; steps > 0; --steps) multiply();
+      if (loader_.left() == 0) loader_.next_tile();
+    } while (left > 0);
+  }
+
+  __device__ std::uint32_t current() const { return offset_; }
+  // The stage to be filled, which was current before.
+  __device__ std::uint32_t free() const {
+    return offset_ == 0 ? (C.stages - 1) * C.stage_bytes() : offset_ - C.stage_bytes();
+  }
+
+  // Copy number `i` of the k-tile that is requested now, to the stage at `offset`.
+  __device__ __forceinline__ void copy(int i, std::uint32_t offset) const { loader_.copy(i, offset); }
+
+  // To be called when every copy has been requested: the next stage becomes current.
+  __device__ __forceinline__ void advance() {
+    end_copies();
+    wait();
+    offset_ = offset_ == (C.stages - 1) * C.stage_bytes() ? 0 : offset_ + C.stage_bytes();
+  }
+
+  // All copies requested before this tile's first k-tile have landed: this thread's own.
+  __device__ void wait_for_older_copies() const {
+    if (k_tiles_ < C.stages - 1) cute::cp_async_wait<0>();
+  }
+
+ private:
+  __device__ __forceinline__ void end_copies() {
+    cute::cp_async_fence();
+    loader_.advance();
+  }
+
+  // The oldest k-tile has landed for every thread, and every thread has read all of the one before it.
+  __device__ __forceinline__ static void wait() {
+    cute::cp_async_wait<C.stages - 2>();
+    __syncthreads();
+  }
+
+  Loader loader_;
+  int k_tiles_;
+  std::uint32_t offset_ = 0;  // of the stage that is multiplied
+};
+
+// Where a thread's first fragments of both operands lie in stage 0. Swizzling makes those of k-block b lie at the same
+// address with 32 b flipped, those of further rows at constant distances.
+template <Config C>
+struct FragmentAddresses {
+  static constexpr int k_block_bytes = 32;
+  std::uint32_t a, b;
+
+  __device__ explicit FragmentAddresses(std::uint32_t shared) {
+    using Layouts = TileLayouts<C>;
+    const FragmentLane lane(static_cast<int>(threadIdx.x) % 32);
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    constexpr int chunk = 16 / C.element_size();
+    a = shared + typename Layouts::SmemA{}(warp % C.warps_m * Layouts::warp_m + lane.a_row, lane.a_chunk * chunk) *
+                     C.element_size();
+    b = shared + C.tile_m * row_bytes +
+        typename Layouts::SmemB{}(warp / C.warps_m * Layouts::warp_n + lane.b_row, lane.b_chunk * chunk) *
+            C.element_size();
+  }
+};
+
+}  // namespace gatefold::cuda::sm80
