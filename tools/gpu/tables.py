@@ -62,6 +62,14 @@ def act_and_mul(rows):
     )  # fmt: skip
 
 
+def layouts(rows):
+    print("### layouts\n")
+    table(
+        ["model", "tokens", "weights", "us", "x [gate; up]"],
+        [[r["model"], str(r["tokens"]), r["case"], f"{r['time_us']:.1f}", f"{r['ratio']:.3f}"] for r in rows],
+    )
+
+
 def verify(rows):
     print("### verify\n")
     keys = list(rows[0])
@@ -78,6 +86,8 @@ def main(folder):
                     together.setdefault(other, []).extend(values)
         elif path.stem == "act_and_mul":
             act_and_mul(rows)
+        elif path.stem == "layouts":
+            layouts(rows)
         elif path.stem == "verify":
             verify(rows)
     for other, values in together.items():

@@ -19,7 +19,7 @@ Machine machine_of(const DeviceProperties& device);
 bool fits_layout(const Config& config, const Problem& problem);
 
 // Seconds that a run should take, to compare kernels with: rounds of tiles, each at the kernel's rate, or the bytes
-// that must be moved, whichever is longer, and what of the rest is exposed.
+// that must be moved, or the boxes they come in, whichever takes longest, and what of the rest is exposed.
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);
 
 // The kernel of least estimated time among those that fit, or null.
