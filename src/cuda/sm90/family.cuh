@@ -12,9 +12,9 @@ struct TileShape {
   bool pingpong;
 };
 
-// Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 192 rows each, where blocks that
-// share weights would 256 + 96. 176 columns are 163 tiles of Llama 8B: with 1024 tokens, or 512 of
-// 70B, 4.94 rounds of 132 multiprocessors.
+// Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 192 rows each, where blocks
+// that share weights would 256 + 96. 176 columns are 163 tiles of Llama 8B: with 1024 tokens, or 512 of 70B, 4.94
+// rounds of 132 multiprocessors.
 inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
 inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
 // From 256 tokens. 14336 and 28672, the columns of Llama 8B and 70B, are 128 and 256 tiles of 224: with 132
