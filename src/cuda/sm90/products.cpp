@@ -92,7 +92,7 @@ class Sm90Products final : public Implementation {
     }
     const auto family = kernels(p.dtype, p.op == Op::gate_up);
     if (std::none_of(family.begin(), family.end(), [&](const Kernel& k) { return fits_layout(k.config, p); })) {
-      return no(concat("no tile holds whole blocks of ", p.layout.block, " rows"));
+      return no(concat("interleaved by ", p.layout.block, " rows: no tile is made of boxes of 8 rows or a multiple"));
     }
     // sm_90a code runs on compute capability 9.0 alone.
     Verdict verdict = require_capability(90, 90, "Hopper: copy engine and warpgroup MMA");
