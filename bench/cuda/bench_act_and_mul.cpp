@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "device_buffer.hpp"
 #include "eager_pair.hpp"
+#include "guarded_main.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -166,7 +166,7 @@ void write_json(const char* path, const std::vector<Row>& rows, const std::strin
   std::fclose(file);
 }
 
-int run(int argc, char** argv) {
+void run(int argc, char** argv) {
   RoundOptions options;
   const char* json = nullptr;
   std::string command;
@@ -178,8 +178,8 @@ int run(int argc, char** argv) {
     } else if (has_value && std::strcmp(argv[i], "--rounds") == 0) {
       options.rounds = std::max(1, std::atoi(argv[i + 1]));
     } else {
-      std::fprintf(stderr, "usage: bench_act_and_mul [--json FILE] [--rounds N]; \"%s\" is neither\n", argv[i]);
-      return 2;
+      throw std::invalid_argument("usage: bench_act_and_mul [--json FILE] [--rounds N]; \"" + std::string(argv[i]) +
+                                  "\" is neither");
     }
   }
   const char* why = nullptr;
@@ -197,17 +197,11 @@ int run(int argc, char** argv) {
     std::fflush(stdout);
   }
   if (json != nullptr) write_json(json, all, command);
-  return 0;
 }
 
 }  // namespace
 }  // namespace gatefold::bench
 
 int main(int argc, char** argv) {
-  try {
-    return gatefold::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_act_and_mul: %s\n", error.what());
-    return 1;
-  }
+  return gatefold::bench::guarded_main("bench_act_and_mul", [&] { gatefold::bench::run(argc, argv); });
 }

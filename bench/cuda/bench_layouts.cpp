@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <gatefold/gatefold.hpp>
 #include <memory>
 #include <stdexcept>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "device_buffer.hpp"
+#include "guarded_main.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -169,14 +169,5 @@ void run(int argc, char** argv) {
 }  // namespace gatefold::bench
 
 int main(int argc, char** argv) {
-  try {
-    gatefold::bench::run(argc, argv);
-    return 0;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "bench_layouts: %s\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_layouts: %s\n", error.what());
-    return 1;
-  }
+  return gatefold::bench::guarded_main("bench_layouts", [&] { gatefold::bench::run(argc, argv); });
 }

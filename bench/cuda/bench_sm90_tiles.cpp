@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@
 #include "cuda/common/device.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "device_buffer.hpp"
+#include "guarded_main.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -232,14 +232,5 @@ void run(int argc, char** argv) {
 }  // namespace gatefold::bench
 
 int main(int argc, char** argv) {
-  try {
-    gatefold::bench::run(argc, argv);
-    return 0;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "bench_sm90_tiles: %s\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_sm90_tiles: %s\n", error.what());
-    return 1;
-  }
+  return gatefold::bench::guarded_main("bench_sm90_tiles", [&] { gatefold::bench::run(argc, argv); });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/sm90/geometry.hpp"
+#include "gated_problem.hpp"
 #include "kernel_grid.hpp"
 #include "model_sizes.hpp"
 
@@ -19,17 +20,6 @@ namespace {
 constexpr double bytes_per_second = 4.3e12;
 constexpr Machine h200{132, bytes_per_second};
 constexpr Machine all_machines[] = {h200, {114, bytes_per_second}, {78, bytes_per_second}};
-
-Problem gated_problem(std::int64_t hidden_size, std::int64_t intermediate_size,
-                      const Layout& layout = {LayoutKind::separate, 0}) {
-  Problem problem;
-  problem.op = Op::gate_up;
-  problem.dtype = DType::bf16;
-  problem.layout = layout;
-  problem.hidden_size = hidden_size;
-  problem.intermediate_size = intermediate_size;
-  return problem;
-}
 
 Problem plain_problem(std::int64_t hidden_size, std::int64_t intermediate_size) {
   Problem problem = gated_problem(hidden_size, intermediate_size, {});

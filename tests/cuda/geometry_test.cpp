@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/sm90/cost_model.hpp"
+#include "gated_problem.hpp"
 
 // How a product is cut into tiles, halves of tiles and boxes: arithmetic on the host.
 namespace gatefold::cuda::sm90 {
@@ -14,23 +15,13 @@ constexpr Config two_slabs{256, 176, 3, 2, 1, 2, true, false};
 constexpr Config one_slab{128, 224, 4, 2, 2, 1, true, false};
 constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
 
-Problem problem_of(std::int64_t hidden_size, std::int64_t intermediate_size, const Layout& layout) {
-  Problem problem;
-  problem.op = Op::gate_up;
-  problem.dtype = DType::bf16;
-  problem.layout = layout;
-  problem.hidden_size = hidden_size;
-  problem.intermediate_size = intermediate_size;
-  return problem;
-}
-Problem separate(std::int64_t D, std::int64_t F) { return problem_of(D, F, {LayoutKind::separate, 0}); }
-Problem blocks_of(std::int64_t block) { return problem_of(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
+Problem blocks_of(std::int64_t block) { return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
   for (const Config& c : {two_slabs, one_slab, in_turns}) {
     for (const std::int64_t T : {1, 64, 127, 128, 129, 256, 257, 1000, 65536}) {
       for (const std::int64_t F : {8, 88, 96, 112, 14336, 53248}) {
-        const Geometry g = geometry_of(c, separate(4096, F), T, 132 / c.cluster());
+        const Geometry g = geometry_of(c, gated_problem(4096, F), T, 132 / c.cluster());
         EXPECT_EQ(g.m_tiles % c.cluster_m, 0);
         EXPECT_EQ(g.n_tiles % c.cluster_n, 0);
         EXPECT_GE(std::int64_t{g.m_tiles} * c.tile_m, T);
@@ -46,7 +37,7 @@ TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
 TEST(Geometry, HalvesFillTheLastRound) {
   constexpr int clusters = 66;
   for (std::int64_t F = 88; F < 40000; F += 88) {
-    const Geometry g = geometry_of(two_slabs, separate(4096, F), 512, clusters);
+    const Geometry g = geometry_of(two_slabs, gated_problem(4096, F), 512, clusters);
     const int tiles = g.cluster_tiles(two_slabs);
     const int left = tiles % clusters;
     SCOPED_TRACE(testing::Message() << tiles << " tiles of " << clusters << " clusters");
@@ -65,14 +56,14 @@ TEST(Geometry, HalvesFillTheLastRound) {
 // full.
 TEST(Geometry, SomeTilesAreNeverSplit) {
   for (const std::int64_t F : {112, 1120, 14336, 14336 + 112}) {
-    const Geometry g = geometry_of(one_slab, separate(4096, F), 4096, 66);
+    const Geometry g = geometry_of(one_slab, gated_problem(4096, F), 4096, 66);
     EXPECT_EQ(g.whole_tiles, g.cluster_tiles(one_slab)) << F;
   }
   for (const std::int64_t T : {1, 100, 200, 224}) {
-    const Geometry g = geometry_of(two_slabs, separate(4096, 88), T, 66);
+    const Geometry g = geometry_of(two_slabs, gated_problem(4096, 88), T, 66);
     EXPECT_EQ(g.whole_tiles, g.cluster_tiles(two_slabs)) << T;
   }
-  const Geometry full = geometry_of(two_slabs, separate(4096, 88), 256, 66);
+  const Geometry full = geometry_of(two_slabs, gated_problem(4096, 88), 256, 66);
   EXPECT_EQ(full.whole_tiles, 0);
   EXPECT_EQ(full.shares(two_slabs), 2);
 }
@@ -82,7 +73,7 @@ TEST(Geometry, BoxesHoldTheTokensOfATile) {
   for (const Config& c : {two_slabs, one_slab, in_turns}) {
     const int boxes = c.halves() * c.cluster_n;
     for (std::int64_t T = 1; T <= 2 * c.tile_m; ++T) {
-      const Geometry g = geometry_of(c, separate(4096, 14336), T, 132 / c.cluster());
+      const Geometry g = geometry_of(c, gated_problem(4096, 14336), T, 132 / c.cluster());
       const std::int64_t rows = std::int64_t{boxes} * g.x_box_rows;
       EXPECT_EQ(g.x_box_rows % 8, 0);
       EXPECT_LE(rows, c.tile_m);
@@ -119,8 +110,8 @@ TEST(Geometry, NoBoxCutsABlock) {
       }
       EXPECT_EQ(fits_layout(config, blocks_of(block)), box % 8 == 0);
     }
-    EXPECT_EQ(half_box_rows(config, separate(64, 72)), tile_n / 2);
-    EXPECT_EQ(half_box_rows(config, problem_of(64, 72, {LayoutKind::up_gate, 0})), tile_n / 2);
+    EXPECT_EQ(half_box_rows(config, gated_problem(64, 72)), tile_n / 2);
+    EXPECT_EQ(half_box_rows(config, gated_problem(64, 72, {LayoutKind::up_gate, 0})), tile_n / 2);
   }
 }
 

@@ -29,7 +29,7 @@ constexpr double most_of_share = 1.34;
 
 // The copy engine takes a box in this time at best, whatever its size (bench_layouts: 24 in a k-step of 2.0 us).
 constexpr double box_seconds = 82e-9;
-// Boxes of 22 blocks of 4 rows, or 11 of 8, make 256x176 a twelfth to a ninth slower; other numbers of such blocks, and
+// Boxes of 22 blocks of 4 rows, or 11 of 8, make 256x176 take 5 to 11 % longer; other numbers of such blocks, and
 // blocks of 1 and 2, don't. Measured; the cause is not known.
 constexpr double odd_blocks_factor = 1.10;
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "core/problem.hpp"
+
+namespace gatefold::cuda::sm90 {
+
+// A gate_up of bf16, as far as the choice of a kernel asks.
+inline Problem gated_problem(std::int64_t hidden_size, std::int64_t intermediate_size,
+                             const Layout& layout = {LayoutKind::separate, 0}) {
+  Problem problem;
+  problem.op = Op::gate_up;
+  problem.dtype = DType::bf16;
+  problem.layout = layout;
+  problem.hidden_size = hidden_size;
+  problem.intermediate_size = intermediate_size;
+  return problem;
+}
+
+}  // namespace gatefold::cuda::sm90
