@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
@@ -85,34 +86,60 @@ TEST(Geometry, BoxesHoldTheTokensOfATile) {
   }
 }
 
-// Row by row: every box of a tile's half is made of whole blocks of the layout, or lies in one.
-bool boxes_are_whole(std::int64_t box, std::int64_t block) {
-  for (std::int64_t first = 0; first < box * block; first += box) {
-    const bool whole_blocks = first % block == 0 && box % block == 0;
-    const bool in_one = first / block == (first + box - 1) / block;
-    if (!whole_blocks && !in_one) return false;
+// What a box of `rows` rows brings, from row `first` of a half on, is rows of one block, or whole blocks.
+bool cuts_no_block(std::int64_t first, std::int64_t rows, std::int64_t block) {
+  const bool whole_blocks = first % block == 0 && rows % block == 0;
+  const bool in_one = first / block == (first + rows - 1) / block;
+  return whole_blocks || in_one;
+}
+
+// The boxes of the half that begins at row `first`: edges up to a block's beginning, the body, edges.
+void expect_boxes_without_cuts(const HalfBoxes& boxes, std::int64_t half, std::int64_t first, std::int64_t block) {
+  std::int64_t body = boxes.body_rows;
+  std::int64_t row = first;
+  while (row < first + half) {
+    const bool is_body = body > 0 && (boxes.edge_rows == 0 || row % block == 0);
+    const std::int64_t rows = is_body ? body : boxes.edge_rows;
+    ASSERT_GT(rows, 0);
+    EXPECT_TRUE(cuts_no_block(row, rows, block)) << "rows " << row << " to " << row + rows;
+    if (is_body) body = 0;
+    row += rows;
   }
-  return true;
+  EXPECT_EQ(row, first + half);
+  EXPECT_EQ(body, 0) << "no place for the body";
 }
 
 TEST(Geometry, NoBoxCutsABlock) {
   for (int tile_n = 16; tile_n <= 256; tile_n += 16) {
     Config config = one_slab;
     config.tile_n = tile_n;
+    const std::int32_t half = tile_n / 2;
     for (std::int64_t block = 1; block <= 600; ++block) {
-      SCOPED_TRACE(testing::Message() << "blocks of " << block << " in halves of " << tile_n / 2);
-      const int box = half_box_rows(config, blocks_of(block));
-      EXPECT_EQ(tile_n / 2 % box, 0);
-      EXPECT_TRUE(boxes_are_whole(box, block)) << box;
-      // As few boxes as can be: no larger one would do.
-      for (int larger = box + 1; larger <= tile_n / 2; ++larger) {
-        EXPECT_FALSE(tile_n / 2 % larger == 0 && boxes_are_whole(larger, block)) << larger;
-      }
-      EXPECT_EQ(fits_layout(config, blocks_of(block)), box % 8 == 0);
+      SCOPED_TRACE(testing::Message() << "blocks of " << block << " in halves of " << half);
+      const HalfBoxes boxes = half_boxes(config, blocks_of(block));
+      for (std::int64_t tile = 0; tile < block; ++tile) expect_boxes_without_cuts(boxes, half, tile * half, block);
+      EXPECT_EQ(fits_layout(config, blocks_of(block)), boxes.body_rows % 8 == 0 && boxes.edge_rows % 8 == 0);
     }
-    EXPECT_EQ(half_box_rows(config, gated_problem(64, 72)), tile_n / 2);
-    EXPECT_EQ(half_box_rows(config, gated_problem(64, 72, {LayoutKind::up_gate, 0})), tile_n / 2);
+    for (const Problem& p : {gated_problem(64, 72), gated_problem(64, 72, {LayoutKind::up_gate, 0})}) {
+      EXPECT_EQ(half_boxes(config, p).body_rows, half);
+      EXPECT_EQ(half_boxes(config, p).edge_rows, 0);
+    }
   }
+}
+
+TEST(Geometry, FewBoxesForBlocksThatTilesCut) {
+  const auto boxes_of = [](int tile_n, std::int64_t block) {
+    Config config = one_slab;
+    config.tile_n = tile_n;
+    const HalfBoxes b = half_boxes(config, blocks_of(block));
+    return std::array{b.body_rows, b.edge_rows, b.count(tile_n / 2)};
+  };
+  EXPECT_EQ(boxes_of(192, 32), (std::array{96, 0, 1}));
+  EXPECT_EQ(boxes_of(224, 32), (std::array{96, 16, 2}));
+  EXPECT_EQ(boxes_of(176, 16), (std::array{80, 8, 2}));
+  EXPECT_EQ(boxes_of(176, 32), (std::array{64, 8, 4}));
+  EXPECT_EQ(boxes_of(192, 64), (std::array{64, 32, 2}));
+  EXPECT_EQ(boxes_of(176, 64), (std::array{0, 8, 11})) << "a block of 64 need not lie in 88 rows as a whole";
 }
 
 // A layout is a matter of gate_up alone.
@@ -131,7 +158,7 @@ TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
   constexpr Machine h200{132, 4.3e12};
   for (const DType dtype : {DType::bf16, DType::fp16}) {
     for (const std::int64_t block : {3, 5, 7, 11, 12, 13, 24, 28, 44, 50, 96, 1000}) {
-      const auto fits = [&](const Kernel& kernel) { return half_box_rows(kernel.config, blocks_of(block)) % 8 == 0; };
+      const auto fits = [&](const Kernel& kernel) { return fits_layout(kernel.config, blocks_of(block)); };
       const bool any = std::ranges::any_of(kernels(dtype, true), fits);
       for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
         SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");

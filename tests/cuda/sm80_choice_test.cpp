@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <random>
 #include <set>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/shapes.hpp"
 #include "cuda/sm80/weight_rows.hpp"
+#include "kernel_grid.hpp"
 
 // Which rows, tiles and kernel a run of sm_80's takes: arithmetic on the host.
 namespace gatefold::cuda::sm80 {
@@ -65,6 +68,40 @@ TEST(Sm80Choice, RasterTakesEveryTileOnce) {
           EXPECT_TRUE(0 <= tile.m && tile.m < tiles_m && 0 <= tile.n && tile.n < tiles_n);
           EXPECT_TRUE(seen.emplace(tile.m, tile.n).second) << tile.m << ", " << tile.n;
         }
+      }
+    }
+  }
+}
+
+// Whole, or both of its halves.
+TEST(Sm80Choice, EveryTileIsDealtOutOnce) {
+  constexpr std::int32_t blocks = 132;
+  for (const std::int32_t tiles_m : {1, 2, 9}) {
+    for (const std::int32_t tiles_n : {1, 33, 66, 67, 150}) {
+      const std::int32_t tiles = tiles_m * tiles_n;
+      const std::int32_t whole = whole_tiles(tiles, blocks);
+      std::map<std::pair<int, int>, int> parts;  // 1: the first half, 2: the second
+      for (std::int32_t i = 0; i < tiles + (tiles - whole); ++i) {
+        const TileCoord share = share_coord(i, whole, tiles_m, tiles_n, raster_group(tiles_m, 256));
+        const int part = share.half ? (share.second ? 2 : 1) : 3;
+        EXPECT_EQ((parts[{share.m, share.n}] & part), 0) << share.m << ", " << share.n << ": twice";
+        parts[{share.m, share.n}] |= part;
+      }
+      EXPECT_EQ(parts.size(), tiles);
+      for (const auto& [coord, part] : parts) EXPECT_EQ(part, 3) << coord.first << ", " << coord.second;
+    }
+  }
+}
+
+TEST(Sm80Choice, HalvesFillTheLastRound) {
+  for (const std::int64_t blocks : {1, 78, 132}) {
+    for (std::int64_t tiles = 1; tiles <= 4 * blocks; ++tiles) {
+      const std::int64_t whole = whole_tiles(tiles, blocks);
+      const std::int64_t left = tiles % blocks;
+      if (left > 0 && 2 * left <= blocks) {
+        EXPECT_EQ(whole, tiles - left) << tiles << " tiles of " << blocks << " blocks";
+      } else {
+        EXPECT_EQ(whole, tiles) << tiles << " tiles of " << blocks << " blocks";
       }
     }
   }
@@ -167,9 +204,10 @@ Config chosen(const std::vector<Kernel>& kernels, const Problem& p, std::int64_t
 TEST(Sm80Choice, TallTilesWhereTheyFillRounds) {
   constexpr Config tall = Tall<Op::gate_up, DType::bf16>::config;
   constexpr Config large = Large<Op::gate_up, DType::bf16>::config;
-  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), 512), large);
+  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), 512), tall) << "2.27 rounds, as two and a half";
+  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 5120, 17408), 320), large) << "2.76 rounds, or two smaller";
   EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), 512), tall);
-  EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 4096, 2 * 14336), 512), gemm_kernels[1].config);
+  EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 4096, 2 * 14336), 512), gemm_kernels[0].config);
   EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 8192, 2 * 28672), 512), gemm_kernels[0].config);
   for (const std::int64_t T : {2048, 8192, 65536}) {
     EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), T), tall) << T;
@@ -199,7 +237,19 @@ TEST(Sm80Choice, OnlyWhatFitsTheMachine) {
   EXPECT_EQ(choose(gate_up_kernels, problem(Op::gate_up, 64, 64), 1, {20, 48 * 1024}), nullptr);
 }
 
-// 132 tiles take one round, the 133rd another one.
+// The tests on a GPU run each kernel that the grid leads to.
+TEST(Sm80Choice, GridLeadsToWholeTilesAndHalves) {
+  constexpr Config tall = Tall<Op::gate_up, DType::bf16>::config;
+  std::array<int, 2> shapes{};  // whole, halves
+  for (const test::GridShape& shape : test::kernel_grid()) {
+    const Problem p = problem(Op::gate_up, shape.hidden_size, shape.intermediate_size);
+    if (chosen(gate_up_kernels, p, shape.tokens) == tall) ++shapes[ends_in_halves(tall, p, shape.tokens, h200) ? 1 : 0];
+  }
+  EXPECT_GT(shapes[0], 0);
+  EXPECT_GT(shapes[1], 0);
+}
+
+// 132 tiles take one round, the 133rd another one, or of Tall half of one.
 TEST(Sm80Choice, EstimatesCountRounds) {
   const Kernel& large = gate_up_kernels[1];
   const auto seconds = [&](std::int64_t D, std::int64_t F) {
@@ -208,6 +258,15 @@ TEST(Sm80Choice, EstimatesCountRounds) {
   EXPECT_DOUBLE_EQ(seconds(1024, 128 * 132), seconds(1024, 128));
   EXPECT_DOUBLE_EQ(seconds(1024, 128 * 132 + 1), 2 * seconds(1024, 128));
   EXPECT_DOUBLE_EQ(seconds(2048, 128), 2 * seconds(1024, 128));
+
+  const Kernel& tall = gate_up_kernels[0];
+  const auto tall_seconds = [&](std::int64_t tiles) {
+    return estimated_seconds(tall, problem(Op::gate_up, 1024, 96 * tiles), 256, h200);
+  };
+  EXPECT_DOUBLE_EQ(tall_seconds(132), tall_seconds(67));
+  EXPECT_LT(tall_seconds(66), 0.7 * tall_seconds(67));
+  EXPECT_DOUBLE_EQ(tall_seconds(133), tall_seconds(132) + tall_seconds(1));
+  EXPECT_DOUBLE_EQ(tall_seconds(132 + 67), 2 * tall_seconds(132));
 }
 
 TEST(Sm80Choice, ExplainsTheLoaderAndTheLoop) {

@@ -56,6 +56,9 @@ struct Config {
   // Of LineLoader, whose eight lanes take a row: how far apart a thread's rows of x and of the weights lie in the tile,
   // and the latter in their half.
   constexpr int rows_per_pass() const { return threads() / 8; }
+  // The tiles of a last round that would leave half of the multiprocessors idle are computed by halves, 32 rows of each
+  // warp's 64, which every other pass of LineLoader brings.
+  constexpr bool splits() const { return rolling && lines && tile_m / warps_m == 2 * rows_per_pass(); }
   constexpr int lines_per_pass() const { return gated_pair() ? rows_per_pass() / 2 : rows_per_pass(); }
 
   bool operator==(const Config&) const = default;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda/sm80/raster.hpp"
+
 namespace gatefold::cuda::sm80 {
 namespace {
 
@@ -10,10 +12,17 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
+// A round of half tiles takes more than half a round: each brings as many weights as a whole one.
+constexpr double half_round = 0.6;
+
 // Whether weight rows `lines` apart lie equally far apart wherever a tile of `columns` begins: there is one block,
 // every step is whole blocks of it, or every tile lies within one.
 bool even_distances(const Layout& layout, std::int64_t lines, std::int64_t columns) {
   return !layout.interleaved() || lines % layout.block == 0 || layout.block % columns == 0;
+}
+
+std::int64_t tiles_of(const Config& c, const Problem& problem, std::int64_t tokens) {
+  return ceil_div(tokens, c.tile_m) * ceil_div(problem.intermediate_size, c.out_columns());
 }
 
 }  // namespace
@@ -26,11 +35,18 @@ bool fits_layout(const Config& c, const Problem& p) {
          longest <= std::numeric_limits<std::int32_t>::max() / c.rows_per_pass();
 }
 
+bool ends_in_halves(const Config& c, const Problem& problem, std::int64_t tokens, const Machine& machine) {
+  const std::int64_t tiles = tiles_of(c, problem, tokens);
+  return c.splits() && whole_tiles(tiles, machine.multiprocessors) < tiles;
+}
+
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine) {
   const Config& c = kernel.config;
-  const std::int64_t tiles = ceil_div(tokens, c.tile_m) * ceil_div(problem.intermediate_size, c.out_columns());
+  const std::int64_t tiles = tiles_of(c, problem, tokens);
   // Blocks that share a multiprocessor share its tensor cores too: what counts is how many tiles it has in all.
-  const auto rounds = static_cast<double>(ceil_div(tiles, machine.multiprocessors));
+  const std::int64_t whole = c.splits() ? whole_tiles(tiles, machine.multiprocessors) : tiles;
+  const double rounds =
+      static_cast<double>(ceil_div(whole, machine.multiprocessors)) + (whole < tiles ? half_round : 0.0);
   const double tile_flops = 2.0 * c.tile_m * c.tile_n * static_cast<double>(problem.hidden_size);
   return rounds * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12);
 }

@@ -19,6 +19,9 @@ struct Machine {
 // puts the rows of a thread at uneven distances, or they lie 2^31 bytes apart.
 bool fits_layout(const Config& config, const Problem& problem);
 
+// Whether the tiles of the last round are computed by halves.
+bool ends_in_halves(const Config& config, const Problem& problem, std::int64_t tokens, const Machine& machine);
+
 // Seconds that a run should take, to compare kernels with: each multiprocessor multiplies the tiles that fall to it at
 // its share of the kernel's rate.
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);

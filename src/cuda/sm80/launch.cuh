@@ -15,8 +15,8 @@ inline bool has_vectors(const std::byte* base, std::int64_t ld, std::int64_t siz
   return reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && ld * size % 16 == 0;
 }
 
-// The output must have fewer than 2^31 tiles.
-inline Params make_params(const Config& config, const Problem& problem, const Operands& operands) {
+// The output must have fewer than 2^31 tiles. blocks: that the device holds at a time.
+inline Params make_params(const Config& config, const Problem& problem, const Operands& operands, std::int64_t blocks) {
   const std::int64_t size = size_of(problem.dtype);
   const std::int64_t F = problem.intermediate_size;
   Params params;
@@ -41,6 +41,7 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   params.tiles_m = static_cast<std::int32_t>((operands.tokens + config.tile_m - 1) / config.tile_m);
   params.tiles_n = static_cast<std::int32_t>((F + config.out_columns() - 1) / config.out_columns());
   params.tiles = params.tiles_m * params.tiles_n;
+  params.whole_tiles = config.splits() ? whole_tiles(params.tiles, blocks) : params.tiles;
   params.group_m = raster_group(params.tiles_m, config.tile_m);
   params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
@@ -63,9 +64,11 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
     return unsupported("tokens: ", operands.tokens, " x ", problem.intermediate_size, " takes ", tiles, " tiles, ",
                        to_string(C), " has at most ", std::numeric_limits<std::int32_t>::max());
   }
-  const auto blocks = std::min(tiles, std::int64_t{device.multiprocessors} * C.blocks_per_sm);
-  return launch_kernel(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(C.threads()), C.shared_bytes()}, device.index,
-                       stream, make_params(C, problem, operands));
+  const std::int64_t resident = std::int64_t{device.multiprocessors} * C.blocks_per_sm;
+  const Params params = make_params(C, problem, operands, resident);
+  const std::int64_t shares = tiles + (tiles - params.whole_tiles);
+  const auto blocks = static_cast<unsigned>(std::min(shares, resident));
+  return launch_kernel(kernel, {dim3(blocks), dim3(C.threads()), C.shared_bytes()}, device.index, stream, params);
 }
 
 template <class Build>

@@ -84,10 +84,11 @@ class LineLoader {
     left_ = params_.k_tiles;
     rows_ = (left_ - 1) * row_bytes + lane.chunk * 16 < params_.sum_bytes ? last_chunk : 0;
 
-    const std::int64_t token = std::int64_t{tile.m} * C.tile_m + lane.row;
+    const std::int64_t token = std::int64_t{tile.m} * C.tile_m + (tile.second ? rows_per_pass : 0) + lane.row;
 #pragma unroll
     for (int i = 0; i < passes_a; ++i) {
-      if (token + i * rows_per_pass < params_.tokens) rows_ |= 1U << i;
+      const bool of_other_half = C.splits() && tile.half && i % 2 == 1;
+      if (!of_other_half && token + i * rows_per_pass < params_.tokens) rows_ |= 1U << i;
     }
     x_ = {params_.x + token * params_.x_row_bytes + lane.chunk * 16,
           static_cast<std::int32_t>(params_.x_row_bytes) * rows_per_pass};

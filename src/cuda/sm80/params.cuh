@@ -23,7 +23,8 @@ struct Params {
   std::int32_t sum_bytes = 0;  // hidden_size elements
   std::int32_t k_tiles = 0;
   std::int32_t intermediate_size = 0;
-  std::int32_t tiles = 0;  // tiles_m * tiles_n: 2^31 of them would be an output of terabytes
+  std::int32_t tiles = 0;        // tiles_m * tiles_n: 2^31 of them would be an output of terabytes
+  std::int32_t whole_tiles = 0;  // those after them are computed by halves
   std::int32_t tiles_m = 0;
   std::int32_t tiles_n = 0;
   std::int32_t group_m = 0;   // rasterisation: so many tiles of rows are swept column by column

@@ -50,8 +50,11 @@ class Products final : public DeviceExecutor {
 
   std::string describe(std::int64_t tokens) const override {
     if (devices().list.empty()) return {};
-    const Kernel* kernel = choose(kernels_, problem(), tokens, machine_of(devices().list.front()));
-    return kernel == nullptr ? std::string() : to_string(kernel->config);
+    const Machine machine = machine_of(devices().list.front());
+    const Kernel* kernel = choose(kernels_, problem(), tokens, machine);
+    if (kernel == nullptr) return {};
+    const bool halves = ends_in_halves(kernel->config, problem(), tokens, machine);
+    return to_string(kernel->config) + (halves ? ", the last round in half tiles" : "");
   }
 
  private:

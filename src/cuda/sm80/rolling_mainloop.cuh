@@ -18,8 +18,7 @@ class RollingMainloop {
   static constexpr int atoms_n = Layouts::warp_n / 8;
   static constexpr int copies = (Stages<C>::copies + k_blocks - 1) / k_blocks;  // in each k-block
   static_assert(C.dtype != DType::fp32);
-  static_assert(atoms_m >= 3, "the copies come before the last row, and after the first");
-  static_assert(atoms_m % 2 == 0 && k_blocks % 2 == 0, "a k-tile ends as it begins: with the same rows, there or back");
+  static_assert(k_blocks % 2 == 0, "a k-tile ends as it begins: with the same rows, there or back");
 
   // Operands in registers, as the atom takes them.
   struct Fragments {
@@ -30,25 +29,37 @@ class RollingMainloop {
  public:
   __device__ RollingMainloop(const Params& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
 
+  // The products of one tile, or of a half of it: of the first half of MMA_M.
   template <class Accumulators>
-  CUTE_DEVICE void run(Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
-    Fragments f;
-    read_a(0, f);
-#pragma unroll
-    for (int n = 0; n < atoms_n; n += 2) read_b(n, f);
-    stages_.for_each_k_tile([&] { k_tile(f, tCrC); });
+  CUTE_DEVICE void run(bool half, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+    if (C.splits() && half) {
+      run_rows<atoms_m / 2>(tCrC);
+    } else {
+      run_rows<atoms_m>(tCrC);
+    }
   }
 
   __device__ void wait_for_older_copies() const { stages_.wait_for_older_copies(); }
 
  private:
+  template <int rows, class Accumulators>
+  CUTE_DEVICE void run_rows(Accumulators& tCrC) {
+    Fragments f;
+    read_a(0, f);
+#pragma unroll
+    for (int n = 0; n < atoms_n; n += 2) read_b(n, f);
+    stages_.for_each_k_tile([&] { k_tile<rows>(f, tCrC); });
+  }
+
   // The products of one k-tile, whose first fragments have been read; ends with those of the next.
-  template <class Accumulators>
+  template <int rows, class Accumulators>
   CUTE_DEVICE void k_tile(Fragments& f, Accumulators& tCrC) {
+    static_assert(rows % 2 == 0, "the next k-tile's first row of x is read beside this one's last");
+    constexpr int copy_row = rows > 2 ? 1 : 0;  // before the last row, and where there is time after the first
     const std::uint32_t free_stage = stages_.free();
     cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
-      cute::for_each(cute::make_int_sequence<atoms_m>{}, [&](auto m) {
-        constexpr bool last = m == atoms_m - 1;
+      cute::for_each(cute::make_int_sequence<rows>{}, [&](auto m) {
+        constexpr bool last = m == rows - 1;
         if constexpr (last) go_to_next(block);
 #pragma unroll
         for (int i = 0; i < atoms_n; ++i) {
@@ -57,10 +68,10 @@ class RollingMainloop {
           const auto& a = f.a[m % 2];
           Layouts::MmaAtom::fma(c(0), c(1), c(2), c(3), a[0], a[1], a[2], a[3], f.b[n][0], f.b[n][1], c(0), c(1), c(2),
                                 c(3));
-          if (i == 0) read_a((m + 1) % atoms_m, f);
+          if (i == 0) read_a((m + 1) % rows, f);
           if (last && i % 2 == 1) read_b(n / 2 * 2, f);
           // Together: a copy that follows an ldmatrix costs three empty instructions.
-          if (m == 1 && i == atoms_n / 2) request(block, free_stage);
+          if (m == copy_row && i == atoms_n / 2) request(block, free_stage);
         }
       });
     });

@@ -29,9 +29,6 @@ constexpr double most_of_share = 1.34;
 
 // The copy engine takes a box in this time at best, whatever its size (bench_layouts: 24 in a k-step of 2.0 us).
 constexpr double box_seconds = 82e-9;
-// Boxes of 22 blocks of 4 rows, or 11 of 8, make 256x176 take 5 to 11 % longer; other numbers of such blocks, and
-// blocks of 1 and 2, don't. Measured; the cause is not known.
-constexpr double odd_blocks_factor = 1.10;
 
 // The read bandwidth of an H200 as these kernels reach it; a card of this architecture with less shifts where
 // arithmetic begins to matter.
@@ -40,19 +37,17 @@ constexpr double bytes_per_second = 4.36e12;
 // That one thread block asks for in a k-step.
 int boxes_per_step(const Config& c, const Geometry& g) {
   const int halves = c.cluster_m == 1 ? 2 : 1;  // of the weights; the other of the cluster's blocks brings the other
-  return c.halves() + halves * (c.tile_n / 2 / g.half_box_rows);
-}
-
-double layout_factor(const Config& c, const Layout& layout) {
-  const bool odd_blocks = layout.interleaved() && (layout.block == 4 || layout.block == 8) && c.tile_n / 2 == 88;
-  return odd_blocks ? odd_blocks_factor : 1.0;
+  return c.halves() + halves * g.half_boxes.count(c.tile_n / 2);
 }
 
 }  // namespace
 
 Machine machine_of(const DeviceProperties& device) { return {device.multiprocessors, bytes_per_second}; }
 
-bool fits_layout(const Config& config, const Problem& problem) { return half_box_rows(config, problem) % 8 == 0; }
+bool fits_layout(const Config& config, const Problem& problem) {
+  const HalfBoxes boxes = half_boxes(config, problem);
+  return boxes.body_rows % 8 == 0 && boxes.edge_rows % 8 == 0;
+}
 
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine) {
   const Config& c = kernel.config;
@@ -68,8 +63,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const double filled = static_cast<double>(tiles) / clusters;
   const double effective = filled + idle_share * (whole_rounds + (split ? half_round : 0.0) - filled);
   const double tile_flops = 2.0 * c.tile_m * c.tile_n * D;
-  const double arithmetic =
-      effective * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12) * layout_factor(c, problem.layout);
+  const double arithmetic = effective * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12);
 
   const double weights = (c.gated ? 2.0 : 1.0) * F * D;
   const double bytes = 2.0 * (weights + static_cast<double>(tokens) * (D + F));

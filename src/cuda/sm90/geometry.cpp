@@ -36,12 +36,20 @@ std::int32_t whole_tiles(const Config& c, std::int32_t tiles, std::int32_t clust
 
 }  // namespace
 
-std::int32_t half_box_rows(const Config& config, const Problem& problem) {
+// Where neither the block divides the half nor the half the block, a tile may begin at any multiple of edge_rows within
+// a block. Of its rows at most block - edge_rows then come before the first whole block, and at least so many whole
+// blocks follow:
+//
+//     tile  |-- edges --|---- body: whole blocks ----|- edges -|
+//     blocks ...........|........|........|..........|.........
+HalfBoxes half_boxes(const Config& config, const Problem& problem) {
   const std::int32_t half = config.tile_n / 2;
-  if (!config.gated || !problem.layout.interleaved()) return half;
+  if (!config.gated || !problem.layout.interleaved()) return {half, 0, 0};
   const std::int64_t block = problem.layout.block;
-  if (half % block == 0 || block % half == 0) return half;
-  return static_cast<std::int32_t>(std::gcd<std::int64_t>(half, block));
+  if (half % block == 0 || block % half == 0) return {half, 0, 0};
+  const auto edge = static_cast<std::int32_t>(std::gcd<std::int64_t>(half, block));
+  const auto blocks = static_cast<std::int32_t>(block > half ? 0 : (half - block + edge) / block);
+  return {blocks * static_cast<std::int32_t>(block), edge, blocks};
 }
 
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
@@ -52,7 +60,7 @@ Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t 
   g.x_box_rows = x_box_rows(config, tokens);
   g.whole_tiles = whole_tiles(config, g.cluster_tiles(config), clusters, g.x_box_rows == config.box_rows());
   g.group_m = band_tokens / (config.tile_m * config.cluster_m);
-  g.half_box_rows = half_box_rows(config, problem);
+  g.half_boxes = half_boxes(config, problem);
   g.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);
   g.prefetched_steps = std::min(g.k_steps, most_prefetched_steps);
   return g;

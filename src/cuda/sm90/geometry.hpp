@@ -7,6 +7,17 @@
 
 namespace gatefold::cuda::sm90 {
 
+// The boxes in which one half of a weight tile comes: one of whole blocks of the layout, and, where the tile's edges
+// cut blocks, further ones for the rows around it. The swizzle wants boxes of 8 rows or a multiple.
+struct HalfBoxes {
+  std::int32_t body_rows;    // all of the half where its edges cut no block; 0 where no whole block surely lies in it
+  std::int32_t edge_rows;    // of each further box; 0 where there is none
+  std::int32_t body_blocks;  // where there are edges: body_rows / the layout's block
+
+  constexpr std::int32_t edges(std::int32_t half) const { return edge_rows > 0 ? (half - body_rows) / edge_rows : 0; }
+  constexpr std::int32_t count(std::int32_t half) const { return (body_rows > 0 ? 1 : 0) + edges(half); }
+};
+
 // What changes from call to call, in units that the kernel needs.
 struct Geometry {
   std::int32_t k_steps;           // ceil(D / tile_k)
@@ -15,7 +26,7 @@ struct Geometry {
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed half by half
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
   std::int32_t x_box_rows;        // tokens in a box of x: box_rows(), or fewer where there are fewer tokens
-  std::int32_t half_box_rows;     // weight rows in a box of one half of the tile
+  HalfBoxes half_boxes;           // of each half of a weight tile
   std::int32_t block;             // rows of a half before the other half begins (the layout's block); F where apart
   std::int32_t prefetched_steps;  // of the first tile's weights, on their way to L2 while the kernel before ends
 
@@ -27,8 +38,6 @@ struct Geometry {
 // clusters: that the device holds at a time.
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
 
-// Weight rows that one copy brings of a half of the tile: all of them, or where neither the layout's block divides the
-// half nor the half the block, as many as divide both. The swizzle wants multiples of 8.
-std::int32_t half_box_rows(const Config& config, const Problem& problem);
+HalfBoxes half_boxes(const Config& config, const Problem& problem);
 
 }  // namespace gatefold::cuda::sm90

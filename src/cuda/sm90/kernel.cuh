@@ -15,10 +15,10 @@ namespace gatefold::cuda::sm90 {
 //
 // The warpgroups share nothing but the ring: while one is in its epilogue, the other has the tensor cores to itself.
 struct Arguments : DelaySeed {
-  CUtensorMap x;            // [T, D], boxes of tile_m / cluster_n rows x 64
-  CUtensorMap first_half;   // gate's rows; of a plain product the weight's
-  CUtensorMap second_half;  // up's rows; likewise
-  CUtensorMap out;          // [T, F]
+  CUtensorMap x;         // [T, D], boxes of tile_m / cluster_n rows x 64
+  HalfMaps first_half;   // gate's rows; of a plain product the weight's
+  HalfMaps second_half;  // up's rows; likewise
+  CUtensorMap out;       // [T, F]
   Geometry geometry;
   Combine combine;
 };
@@ -49,8 +49,8 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   const ClusterPlace<config> place;
   if (threadIdx.x == 0) {
     prefetch_descriptor(&arguments.x);
-    prefetch_descriptor(&arguments.first_half);
-    prefetch_descriptor(&arguments.second_half);
+    prefetch_descriptor(&arguments.first_half.body);
+    prefetch_descriptor(&arguments.second_half.body);
     prefetch_descriptor(&arguments.out);
     storage.ring.init();
   }

@@ -16,22 +16,31 @@ template <class Element>
 constexpr CUtensorMapDataType tensor_type =
     std::is_same_v<Element, cute::bfloat16_t> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
+inline Status encode_half(HalfMaps& maps, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
+                          const HalfBoxes& boxes) {
+  if (boxes.body_rows > 0) {
+    Status status = encode_half(maps.body, type, half, lines, boxes.body_rows);
+    if (!status.ok()) return status;
+  }
+  return boxes.edge_rows > 0 ? encode_half(maps.edge, type, half, lines, boxes.edge_rows) : Status{};
+}
+
 // The weight tile's two halves as descriptors: gate and up, or of a plain product the same weight twice.
 template <class Shape>
 Status encode_weights(const Problem& problem, const Operands& operands, Arguments& arguments) {
   constexpr Config config = Shape::config;
-  const int box_rows = arguments.geometry.half_box_rows;
+  const HalfBoxes& boxes = arguments.geometry.half_boxes;
   constexpr CUtensorMapDataType type = tensor_type<typename Shape::Element>;
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
   if constexpr (config.gated) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
-    Status status = encode_half(arguments.first_half, type, {gate.base, F, D, gate.ld}, gate.map, box_rows);
+    Status status = encode_half(arguments.first_half, type, {gate.base, F, D, gate.ld}, gate.map, boxes);
     if (!status.ok()) return status;
-    return encode_half(arguments.second_half, type, {up.base, F, D, up.ld}, up.map, box_rows);
+    return encode_half(arguments.second_half, type, {up.base, F, D, up.ld}, up.map, boxes);
   } else {
-    Status status = encode_half(arguments.first_half, type, {operands.up, F, D, problem.ld_up}, {0, F, F}, box_rows);
+    Status status = encode_half(arguments.first_half, type, {operands.up, F, D, problem.ld_up}, {0, F, F}, boxes);
     arguments.second_half = arguments.first_half;
     return status;
   }

@@ -5,6 +5,12 @@
 
 namespace gatefold::cuda::sm90 {
 
+// One half of the weights as the copy engine sees it, for either kind of box (geometry.hpp).
+struct HalfMaps {
+  CUtensorMap body;
+  CUtensorMap edge;
+};
+
 // What the producer brings to the ring, by one thread: boxes of x and of the two halves of the weight tile, each half
 // through its own descriptor, so that any distance and order of the two is a pair of descriptors.
 template <Config config, class Element>
@@ -12,7 +18,7 @@ class Loader {
  public:
   using Slots = sm90::Slots<config, Element>;
 
-  __device__ Loader(const CUtensorMap& x, const CUtensorMap& first_half, const CUtensorMap& second_half,
+  __device__ Loader(const CUtensorMap& x, const HalfMaps& first_half, const HalfMaps& second_half,
                     const Geometry& geometry, const ClusterPlace<config>& place)
       : x_(x), first_half_(first_half), second_half_(second_half), geometry_(geometry), place_(place) {}
 
@@ -99,17 +105,29 @@ class Loader {
     if (config.cluster_m == 1 || place_.m == 1) for_each_box_of(second_half_, rows.second, config.tile_n / 2, box);
   }
   template <class Box>
-  __device__ void for_each_box_of(const CUtensorMap& half, HalfRow at, int row_in_tile, Box box) const {
-    for (int row = 0; row < config.tile_n / 2; row += geometry_.half_box_rows) {
-      box(half, row_in_tile + row, at.row, at.repetition);
-      at.row += geometry_.half_box_rows;  // several boxes: each lies in one block
-      if (at.row >= geometry_.block) at = {0, at.repetition + 1};
+  __device__ void for_each_box_of(const HalfMaps& half, HalfRow at, int row_in_tile, Box box) const {
+    const HalfBoxes& boxes = geometry_.half_boxes;
+    if (boxes.edge_rows == 0) return box(half.body, row_in_tile, at.row, at.repetition);
+    const int end = row_in_tile + config.tile_n / 2;
+    int body_blocks = boxes.body_blocks;  // still to be brought
+    while (row_in_tile < end) {           // without divisions: the thread has a microsecond for all boxes of a k-step
+      if (body_blocks > 0 && at.row == 0) {
+        box(half.body, row_in_tile, 0, at.repetition);
+        row_in_tile += boxes.body_rows;
+        at.repetition += body_blocks;
+        body_blocks = 0;
+      } else {
+        box(half.edge, row_in_tile, at.row, at.repetition);
+        row_in_tile += boxes.edge_rows;
+        at.row += boxes.edge_rows;
+        if (at.row >= geometry_.block) at = {0, at.repetition + 1};
+      }
     }
   }
 
   const CUtensorMap& x_;
-  const CUtensorMap& first_half_;
-  const CUtensorMap& second_half_;
+  const HalfMaps& first_half_;
+  const HalfMaps& second_half_;
   const Geometry& geometry_;
   const ClusterPlace<config>& place_;
 };
