@@ -67,8 +67,10 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
 
   if (threadIdx.x >= 128 * config.warpgroups) {
     register_limit_lower<config.producer_registers()>();
-    if (threadIdx.x == 128 * config.warpgroups) {
-      const Loader<config, Element> loader(arguments.x, arguments.first_half, arguments.second_half, geometry, place);
+    const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
+    const Loader<config, Element> loader(static_cast<Part>(warp), arguments.x, arguments.first_half,
+                                         arguments.second_half, geometry, place);
+    if (threadIdx.x % 32 == 0 && warp < parts && loader.brings_something()) {
       loader.prefetch_weights(scheduler.tile());
       wait_for_previous_grid();
       for (; !scheduler.done(); scheduler.advance()) {
