@@ -1,16 +1,19 @@
 // Every compiled sm_90 kernel of gate_up (bf16) on every shape, held against the cost model's choice. Shapes are lines
 // "hidden_size intermediate_size" of a file; each is run with 65 to 8192 tokens: all kernels for a few milliseconds,
-// then those that came near the best, and the cost model's, until they are settled. A summary goes to stdout, rows as
-// JSON to the file named by --json.
-//     bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X]
+// then those that came near the best, and the cost model's, until they are settled. The cells are taken in a random
+// order, the same in every run, as far as --seconds allow. A summary goes to stdout, rows as JSON to the file named by
+// --json.
+//     bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X] [--seconds S]
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -44,7 +47,23 @@ struct Options {
   std::string shapes;
   std::string json;
   RoundOptions rounds{2, 50.0};
+  double seconds = HUGE_VAL;
 };
+
+struct Cell {
+  Shape shape;
+  std::int64_t tokens;
+};
+
+std::vector<Cell> shuffled_cells(const std::vector<Shape>& shapes) {
+  std::vector<Cell> cells;
+  for (const Shape& shape : shapes) {
+    for (const std::int64_t tokens : token_counts) cells.push_back({shape, tokens});
+  }
+  std::mt19937 random(20'261'121);
+  std::ranges::shuffle(cells, random);
+  return cells;
+}
 
 struct Row {
   Shape shape;
@@ -178,7 +197,8 @@ void write_json(const std::string& path, const std::vector<Row>& rows, const std
 }
 
 Options options_of(int argc, char** argv) {
-  const std::string usage = "usage: bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X]";
+  const std::string usage =
+      "usage: bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X] [--seconds S]";
   if (argc < 2) throw std::invalid_argument(usage);
   Options options;
   options.shapes = argv[1];
@@ -190,6 +210,8 @@ Options options_of(int argc, char** argv) {
       options.rounds.rounds = std::max(1, std::atoi(argv[i + 1]));
     } else if (std::strcmp(argv[i], "--milliseconds") == 0) {
       options.rounds.milliseconds = std::atof(argv[i + 1]);
+    } else if (std::strcmp(argv[i], "--seconds") == 0) {
+      options.seconds = std::atof(argv[i + 1]);
     } else {
       throw std::invalid_argument(usage + "; \"" + argv[i] + "\" is none of these");
     }
@@ -208,21 +230,24 @@ void run(int argc, char** argv) {
   const Data data(shapes);
   std::vector<Row> rows;
   std::vector<double> regrets;
-  for (const Shape& shape : shapes) {
-    for (const std::int64_t tokens : token_counts) {
-      const std::vector<Row> cell = measure(shape, tokens, data, device, options.rounds);
-      regrets.push_back(regret(cell));
-      if (regrets.back() > tolerance) {
-        std::printf("D=%lld F=%lld T=%lld: the choice takes %.1f %% longer than the best\n",
-                    static_cast<long long>(shape.hidden_size), static_cast<long long>(shape.intermediate_size),
-                    static_cast<long long>(tokens), 100.0 * regrets.back());
-      }
-      rows.insert(rows.end(), cell.begin(), cell.end());
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Cell> cells = shuffled_cells(shapes);
+  for (const auto& [shape, tokens] : cells) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > options.seconds) break;
+    const std::vector<Row> cell = measure(shape, tokens, data, device, options.rounds);
+    regrets.push_back(regret(cell));
+    if (regrets.back() > tolerance) {
+      std::printf("D=%lld F=%lld T=%lld: the choice takes %.1f %% longer than the best\n",
+                  static_cast<long long>(shape.hidden_size), static_cast<long long>(shape.intermediate_size),
+                  static_cast<long long>(tokens), 100.0 * regrets.back());
+      std::fflush(stdout);
     }
+    rows.insert(rows.end(), cell.begin(), cell.end());
   }
   const auto within = std::ranges::count_if(regrets, [](double r) { return r <= tolerance; });
-  std::printf("%zu cells: the choice is within %.0f %% of the best kernel in %.1f %%\n", regrets.size(),
-              100.0 * tolerance, 100.0 * static_cast<double>(within) / static_cast<double>(regrets.size()));
+  std::printf("%zu of %zu cells: the choice is within %.0f %% of the best kernel in %.1f %%\n", regrets.size(),
+              cells.size(), 100.0 * tolerance,
+              100.0 * static_cast<double>(within) / static_cast<double>(regrets.size()));
   std::string command;
   for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + std::string(argv[i]);
   if (!options.json.empty()) write_json(options.json, rows, device.name, command);

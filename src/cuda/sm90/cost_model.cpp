@@ -27,17 +27,16 @@ constexpr double exposed_share = 0.19;
 // memory.
 constexpr double most_of_share = 1.34;
 
-// The copy engine takes a box in this time at best, whatever its size (bench_layouts: 24 in a k-step of 2.0 us).
+// A producer thread asks for a box in this time, whatever its size (24 in a k-step of 2.0 us, when one brought all).
 constexpr double box_seconds = 82e-9;
 
 // The read bandwidth of an H200 as these kernels reach it; a card of this architecture with less shifts where
 // arithmetic begins to matter.
 constexpr double bytes_per_second = 4.36e12;
 
-// That one thread block asks for in a k-step.
+// That the busiest producer thread asks for in a k-step: the one of the tokens or that of a half of the weights.
 int boxes_per_step(const Config& c, const Geometry& g) {
-  const int halves = c.cluster_m == 1 ? 2 : 1;  // of the weights; the other of the cluster's blocks brings the other
-  return c.halves() + halves * g.half_boxes.count(c.tile_n / 2);
+  return std::max(c.halves(), g.half_boxes.count(c.tile_n / 2));
 }
 
 }  // namespace

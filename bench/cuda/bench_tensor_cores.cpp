@@ -1,0 +1,127 @@
+// What the tensor cores of a Hopper reach by themselves, settled, out of registers and shared memory: the ceiling of
+// the kernels, which the power limit sets. Operands are normal values unless said otherwise. A table goes to stdout,
+// rows as JSON to the file named by --json.
+//     bench_tensor_cores [--json FILE] [--rounds N]
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <gatefold/gatefold.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "device_buffer.hpp"
+#include "guarded_main.hpp"
+#include "rounds.hpp"
+#include "tensor_loops.hpp"
+
+namespace gatefold::bench {
+namespace {
+
+constexpr double step_seconds = 1e-6;  // about: a launch takes 2000 times as long
+
+struct Options {
+  std::string json;
+  RoundOptions rounds{7, 200.0};
+};
+
+struct Row {
+  std::string name;
+  double teraflops;
+};
+
+DeviceBuffer operands(gatefold_dtype dtype, unsigned mask) {
+  DeviceBuffer buffer(loop_words * 4);
+  buffer.fill_normal(dtype, 1);
+  mask_words(buffer.get(), loop_words, mask, nullptr);
+  require(cudaDeviceSynchronize(), "operands");
+  return buffer;
+}
+
+std::vector<Row> measure(const RoundOptions& options) {
+  cudaDeviceProp device{};
+  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
+  if (device.major != 9) throw std::runtime_error(std::string(device.name) + " is no sm_90");
+  const int multiprocessors = device.multiProcessorCount;
+
+  const DeviceBuffer bf16 = operands(GATEFOLD_DTYPE_BF16, 0xffff);
+  const DeviceBuffer fp16 = operands(GATEFOLD_DTYPE_FP16, 0xffff);
+  const DeviceBuffer short_fp16 = operands(GATEFOLD_DTYPE_FP16, 0xfff8);  // 7 of the fraction's 10 bits
+  const DeviceBuffer zeros = operands(GATEFOLD_DTYPE_BF16, 0);
+  const DeviceBuffer out(static_cast<std::size_t>(multiprocessors) * 256 * 4);
+
+  struct Case {
+    TensorLoop loop;
+    std::string data;
+    const DeviceBuffer* operands;
+  };
+  const std::vector<Case> cases{{sync_loop_in_registers(), "", &bf16},
+                                {sync_loop_with_reads(), "", &bf16},
+                                {wgmma_loop_bf16(), "", &bf16},
+                                {wgmma_loop_fp16(), "", &fp16},
+                                {wgmma_loop_fp16(), ", 7 bits of fraction", &short_fp16},
+                                {wgmma_loop_bf16(), ", zeros", &zeros}};
+  std::vector<Provider> providers;
+  std::vector<double> flops;  // of a launch
+  for (const Case& c : cases) {
+    const int steps = static_cast<int>(2000.0 * step_seconds * 6e14 / (c.loop.flops * multiprocessors));
+    flops.push_back(c.loop.flops * multiprocessors * steps);
+    providers.push_back({c.loop.name + c.data, [&c, &out, multiprocessors, steps](int /*call*/, cudaStream_t stream) {
+                           c.loop.launch(c.operands->get(), static_cast<float*>(out.get()), multiprocessors, steps,
+                                         stream);
+                         }});
+  }
+  const std::vector<Timing> timings = time_in_rounds(providers, options);
+  require(cudaGetLastError(), "a loop");
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    rows.push_back({timings[i].name, flops[i] / (median(timings[i].microseconds) * 1e-6) / 1e12});
+  }
+  return rows;
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows, const RoundOptions& options) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) throw std::runtime_error(path + ": cannot be written");
+  cudaDeviceProp device{};
+  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
+  std::fprintf(
+      file,
+      "{\"context\": {\"gpu\": \"%s\", \"version\": \"%s\", \"command\": \"bench_tensor_cores --rounds %d\"},\n"
+      " \"rows\": [\n",
+      device.name, gatefold_version(), options.rounds);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::fprintf(file, "  {\"loop\": \"%s\", \"teraflops\": %.1f}%s\n", rows[i].name.c_str(), rows[i].teraflops,
+                 i + 1 < rows.size() ? "," : "");
+  }
+  std::fprintf(file, "]}\n");
+  std::fclose(file);
+}
+
+void run(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    if (i + 1 == argc) throw std::invalid_argument(std::string(argv[i]) + " lacks its value");
+    if (std::strcmp(argv[i], "--json") == 0) {
+      options.json = argv[i + 1];
+    } else if (std::strcmp(argv[i], "--rounds") == 0) {
+      options.rounds.rounds = std::max(1, std::atoi(argv[i + 1]));
+    } else {
+      throw std::invalid_argument(std::string("\"") + argv[i] + "\" is neither --json nor --rounds");
+    }
+  }
+  const std::vector<Row> rows = measure(options.rounds);
+  std::printf("| loop | TFLOP/s |\n|---|---|\n");
+  for (const Row& row : rows) std::printf("| %s | %.1f |\n", row.name.c_str(), row.teraflops);
+  if (!options.json.empty()) write_json(options.json, rows, options.rounds);
+}
+
+}  // namespace
+}  // namespace gatefold::bench
+
+int main(int argc, char** argv) {
+  return gatefold::bench::guarded_main("bench_tensor_cores", [&] { gatefold::bench::run(argc, argv); });
+}
