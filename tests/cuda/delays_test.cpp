@@ -56,8 +56,6 @@ class Delays : public TargetTest {
     EXPECT_EQ(differences.words(), 0U) << "differ without a delay";
     const double delayed = run(experiment, plan, lane, differences, 1);
     EXPECT_EQ(differences.words(), 0U) << "differ over " << seeds << " seeds";
-    // The ring hides a part of them, and the comparison takes a while too.
-    EXPECT_GT(delayed, 1.2 * at_once) << "seconds: the delays are not there";
     lane.out.download();
     lane.out.expect_surroundings_unchanged("out");
     std::printf("  %-90s T=%-5lld F=%-6lld %6.1f us, delayed %7.1f us\n", kernel.c_str(),

@@ -70,6 +70,11 @@ def layouts(rows):
     )
 
 
+def tensor_cores(rows):
+    print("### tensor_cores\n")
+    table(["loop", "TFLOP/s"], [[r["loop"], f"{r['teraflops']:.0f}"] for r in rows])
+
+
 def verify(rows):
     print("### verify\n")
     keys = list(rows[0])
@@ -88,6 +93,8 @@ def main(folder):
             act_and_mul(rows)
         elif path.stem == "layouts":
             layouts(rows)
+        elif path.stem == "tensor_cores":
+            tensor_cores(rows)
         elif path.stem == "verify":
             verify(rows)
     for other, values in together.items():

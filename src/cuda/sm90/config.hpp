@@ -10,7 +10,7 @@ struct Config {
   int tile_m;      // tokens: a multiple of 64 x warpgroups_per_tile()
   int tile_n;      // weight rows: the N of the wgmma
   int stages;      // slots of the ring between the copy engine and the tensor cores
-  int warpgroups;  // that multiply; one more warpgroup holds the producer
+  int warpgroups;  // that multiply; one more warpgroup holds the producers
   int cluster_m;   // thread blocks that share one weight tile, each loading a part for all
   int cluster_n;   // thread blocks that share one token tile
   bool gated;

@@ -6,7 +6,7 @@
 
 namespace gatefold::cuda::sm90 {
 
-// gate_up and gemm for sm_90a. One thread block per SM walks the tiles of its share: a producer thread keeps a ring of
+// gate_up and gemm for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep a ring of
 // k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
 //
 //   producer   | load k0 k1 k2 ... of tile 0 | tile 1 ...            as far ahead as the ring has slots
