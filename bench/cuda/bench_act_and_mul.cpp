@@ -6,15 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "device_buffer.hpp"
 #include "eager_pair.hpp"
-#include "guarded_main.hpp"
+#include "program.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -131,57 +129,23 @@ void print(const Row& r) {
               r.time, r.p10, r.p90, r.gbps, r.ratio_vs_copy, r.ratio_vs_eager);
 }
 
-void write_json(const char* path, const std::vector<Row>& rows, const std::string& command) {
-  std::FILE* file = std::fopen(path, "w");
-  if (file == nullptr) throw std::runtime_error(std::string(path) + ": cannot be written");
-  gatefold_device_info info{};
-  throw_on_error(gatefold_device_query(GATEFOLD_DEVICE_CUDA, 0, &info));
-  int driver = 0;
-  int runtime = 0;
-  require(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-  require(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  char date[32];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+void write_row(std::FILE* file, const Row& r) {
   std::fprintf(file,
-               "{\"context\": {\"gpu\": \"%s\", \"driver_cuda\": %d, \"runtime_cuda\": %d, \"version\": \"%s\", "
-               "\"command\": \"%s\", \"date\": \"%s\"},\n \"rows\": [\n",
-               info.name, driver, runtime, gatefold_version(), command.c_str(), date);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& r = rows[i];
-    std::fprintf(
-        file,
-        "  {\"op\": \"act_and_mul\", \"tokens\": %lld, \"intermediate_size\": %lld, \"dtype\": \"%s\", "
-        "\"activation\": \"silu\", \"layout\": \"separate\", \"provider\": \"%s\", \"implementation\": \"%s\", "
-        "\"time_us\": %.3f, \"time_us_p10\": %.3f, \"time_us_p90\": %.3f, \"gbps\": %.1f, "
-        "\"bytes_intermediate\": %lld, \"ratio_vs_copy\": %.4f, \"ratio_vs_eager\": %.4f}%s\n",
-        static_cast<long long>(r.shape.tokens), static_cast<long long>(r.shape.columns), name_of(r.shape.dtype),
-        r.provider.c_str(), r.implementation.c_str(), r.time, r.p10, r.p90, r.gbps,
-        static_cast<long long>(r.bytes_intermediate), r.ratio_vs_copy, r.ratio_vs_eager,
-        i + 1 < rows.size() ? "," : "");
-  }
-  std::fprintf(file, "]}\n");
-  std::fclose(file);
+               "{\"op\": \"act_and_mul\", \"tokens\": %lld, \"intermediate_size\": %lld, \"dtype\": \"%s\", "
+               "\"activation\": \"silu\", \"layout\": \"separate\", \"provider\": \"%s\", \"implementation\": \"%s\", "
+               "\"time_us\": %.3f, \"time_us_p10\": %.3f, \"time_us_p90\": %.3f, \"gbps\": %.1f, "
+               "\"bytes_intermediate\": %lld, \"ratio_vs_copy\": %.4f, \"ratio_vs_eager\": %.4f}",
+               static_cast<long long>(r.shape.tokens), static_cast<long long>(r.shape.columns), name_of(r.shape.dtype),
+               r.provider.c_str(), r.implementation.c_str(), r.time, r.p10, r.p90, r.gbps,
+               static_cast<long long>(r.bytes_intermediate), r.ratio_vs_copy, r.ratio_vs_eager);
 }
 
 void run(int argc, char** argv) {
   RoundOptions options;
-  const char* json = nullptr;
-  std::string command;
-  for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + std::string(argv[i]);
-  for (int i = 1; i < argc; i += 2) {
-    const bool has_value = i + 1 < argc;
-    if (has_value && std::strcmp(argv[i], "--json") == 0) {
-      json = argv[i + 1];
-    } else if (has_value && std::strcmp(argv[i], "--rounds") == 0) {
-      options.rounds = std::max(1, std::atoi(argv[i + 1]));
-    } else {
-      throw std::invalid_argument("usage: bench_act_and_mul [--json FILE] [--rounds N]; \"" + std::string(argv[i]) +
-                                  "\" is neither");
-    }
-  }
+  std::string json;
+  parse_options(argc, argv, 1,
+                {{"--json", [&](const char* value) { json = value; }},
+                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
   const char* why = nullptr;
   if (gatefold_device_count(GATEFOLD_DEVICE_CUDA, &why) == 0) throw std::runtime_error(std::string("no GPU: ") + why);
   std::printf("| dtype | tokens | F | provider | us | p10 | p90 | GB/s | x copy | x eager |\n");
@@ -196,7 +160,9 @@ void run(int argc, char** argv) {
     }
     std::fflush(stdout);
   }
-  if (json != nullptr) write_json(json, all, command);
+  if (json.empty()) return;
+  ResultFile file(json, argc, argv);
+  for (const Row& row : all) write_row(file.next_row(), row);
 }
 
 }  // namespace

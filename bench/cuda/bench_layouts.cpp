@@ -2,20 +2,16 @@
 // all should take the same time. Ratios are to bf16 with [gate; up]. A table goes to stdout, rows as JSON to the file
 // named by --json.
 //     bench_layouts [--json FILE] [--rounds N]
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <gatefold/gatefold.hpp>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "device_buffer.hpp"
-#include "guarded_main.hpp"
+#include "program.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -118,41 +114,20 @@ std::vector<Row> measure(const Shape& shape, const RoundOptions& options) {
   return rows;
 }
 
-void write_json(const std::string& path, const std::vector<Row>& rows, const RoundOptions& options) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) throw std::runtime_error(path + ": cannot be written");
-  cudaDeviceProp device{};
-  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
+void write_row(std::FILE* file, const Row& r) {
   std::fprintf(file,
-               "{\"context\": {\"gpu\": \"%s\", \"version\": \"%s\", \"command\": \"bench_layouts --rounds %d\"},\n",
-               device.name, gatefold_version(), options.rounds);
-  std::fprintf(file, " \"rows\": [\n");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& r = rows[i];
-    std::fprintf(
-        file,
-        "  {\"model\": \"%s\", \"tokens\": %lld, \"case\": \"%s\", \"implementation\": \"%s\", \"time_us\": %.2f, "
-        "\"ratio\": %.4f}%s\n",
-        r.shape.model, static_cast<long long>(r.shape.tokens), r.name.c_str(), r.implementation.c_str(), r.microseconds,
-        r.ratio, i + 1 < rows.size() ? "," : "");
-  }
-  std::fprintf(file, "]}\n");
-  std::fclose(file);
+               "{\"model\": \"%s\", \"tokens\": %lld, \"case\": \"%s\", \"implementation\": \"%s\", \"time_us\": %.2f, "
+               "\"ratio\": %.4f}",
+               r.shape.model, static_cast<long long>(r.shape.tokens), r.name.c_str(), r.implementation.c_str(),
+               r.microseconds, r.ratio);
 }
 
 void run(int argc, char** argv) {
   std::string json;
   RoundOptions options{7, 60.0};
-  for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::invalid_argument(std::string(argv[i]) + " lacks its value");
-    if (std::strcmp(argv[i], "--json") == 0) {
-      json = argv[i + 1];
-    } else if (std::strcmp(argv[i], "--rounds") == 0) {
-      options.rounds = std::max(1, std::atoi(argv[i + 1]));
-    } else {
-      throw std::invalid_argument(std::string("\"") + argv[i] + "\" is neither --json nor --rounds");
-    }
-  }
+  parse_options(argc, argv, 1,
+                {{"--json", [&](const char* value) { json = value; }},
+                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
   std::vector<Row> rows;
   std::printf("| model | tokens | weights | implementation | us | x [gate; up] |\n|---|---|---|---|---|---|\n");
   for (const Shape& shape : shapes) {
@@ -162,7 +137,9 @@ void run(int argc, char** argv) {
       rows.push_back(r);
     }
   }
-  if (!json.empty()) write_json(json, rows, options);
+  if (json.empty()) return;
+  ResultFile file(json, argc, argv);
+  for (const Row& row : rows) write_row(file.next_row(), row);
 }
 
 }  // namespace

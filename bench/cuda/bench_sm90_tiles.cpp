@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <random>
 #include <stdexcept>
@@ -21,7 +20,7 @@
 #include "cuda/common/device.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "device_buffer.hpp"
-#include "guarded_main.hpp"
+#include "program.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -177,45 +176,24 @@ double regret(const std::vector<Row>& cell) {
   return chosen->microseconds / best->microseconds - 1.0;
 }
 
-void write_json(const std::string& path, const std::vector<Row>& rows, const std::string& gpu,
-                const std::string& command) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) throw std::runtime_error(path + ": cannot be written");
-  std::fprintf(file, "{\"context\": {\"gpu\": \"%s\", \"version\": \"%s\", \"command\": \"%s\"},\n \"rows\": [\n",
-               gpu.c_str(), gatefold_version(), command.c_str());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& r = rows[i];
-    std::fprintf(file,
-                 "  {\"hidden_size\": %lld, \"intermediate_size\": %lld, \"tokens\": %lld, \"tile\": \"%s\", "
-                 "\"time_us\": %.2f, \"settled\": %s, \"chosen\": %s}%s\n",
-                 static_cast<long long>(r.shape.hidden_size), static_cast<long long>(r.shape.intermediate_size),
-                 static_cast<long long>(r.tokens), r.tile.c_str(), r.microseconds, r.settled ? "true" : "false",
-                 r.chosen ? "true" : "false", i + 1 < rows.size() ? "," : "");
-  }
-  std::fprintf(file, "]}\n");
-  std::fclose(file);
+void write_row(std::FILE* file, const Row& r) {
+  std::fprintf(file,
+               "{\"hidden_size\": %lld, \"intermediate_size\": %lld, \"tokens\": %lld, \"tile\": \"%s\", "
+               "\"time_us\": %.2f, \"settled\": %s, \"chosen\": %s}",
+               static_cast<long long>(r.shape.hidden_size), static_cast<long long>(r.shape.intermediate_size),
+               static_cast<long long>(r.tokens), r.tile.c_str(), r.microseconds, r.settled ? "true" : "false",
+               r.chosen ? "true" : "false");
 }
 
 Options options_of(int argc, char** argv) {
-  const std::string usage =
-      "usage: bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X] [--seconds S]";
-  if (argc < 2) throw std::invalid_argument(usage);
+  if (argc < 2) throw std::invalid_argument("the first argument is a file of shapes");
   Options options;
   options.shapes = argv[1];
-  for (int i = 2; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::invalid_argument(usage + "; " + argv[i] + " lacks its value");
-    if (std::strcmp(argv[i], "--json") == 0) {
-      options.json = argv[i + 1];
-    } else if (std::strcmp(argv[i], "--rounds") == 0) {
-      options.rounds.rounds = std::max(1, std::atoi(argv[i + 1]));
-    } else if (std::strcmp(argv[i], "--milliseconds") == 0) {
-      options.rounds.milliseconds = std::atof(argv[i + 1]);
-    } else if (std::strcmp(argv[i], "--seconds") == 0) {
-      options.seconds = std::atof(argv[i + 1]);
-    } else {
-      throw std::invalid_argument(usage + "; \"" + argv[i] + "\" is none of these");
-    }
-  }
+  parse_options(argc, argv, 2,
+                {{"--json", [&](const char* value) { options.json = value; }},
+                 {"--rounds", [&](const char* value) { options.rounds.rounds = std::max(1, std::atoi(value)); }},
+                 {"--milliseconds", [&](const char* value) { options.rounds.milliseconds = std::atof(value); }},
+                 {"--seconds", [&](const char* value) { options.seconds = std::atof(value); }}});
   return options;
 }
 
@@ -248,9 +226,9 @@ void run(int argc, char** argv) {
   std::printf("%zu of %zu cells: the choice is within %.0f %% of the best kernel in %.1f %%\n", regrets.size(),
               cells.size(), 100.0 * tolerance,
               100.0 * static_cast<double>(within) / static_cast<double>(regrets.size()));
-  std::string command;
-  for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + std::string(argv[i]);
-  if (!options.json.empty()) write_json(options.json, rows, device.name, command);
+  if (options.json.empty()) return;
+  ResultFile file(options.json, argc, argv);
+  for (const Row& row : rows) write_row(file.next_row(), row);
 }
 
 }  // namespace

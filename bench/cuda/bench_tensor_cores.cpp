@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <gatefold/gatefold.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "device_buffer.hpp"
-#include "guarded_main.hpp"
+#include "program.hpp"
 #include "rounds.hpp"
 #include "tensor_loops.hpp"
 
@@ -22,11 +20,6 @@ namespace gatefold::bench {
 namespace {
 
 constexpr double step_seconds = 1e-6;  // about: a launch takes 2000 times as long
-
-struct Options {
-  std::string json;
-  RoundOptions rounds{7, 200.0};
-};
 
 struct Row {
   std::string name;
@@ -83,40 +76,20 @@ std::vector<Row> measure(const RoundOptions& options) {
   return rows;
 }
 
-void write_json(const std::string& path, const std::vector<Row>& rows, const RoundOptions& options) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) throw std::runtime_error(path + ": cannot be written");
-  cudaDeviceProp device{};
-  require(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
-  std::fprintf(
-      file,
-      "{\"context\": {\"gpu\": \"%s\", \"version\": \"%s\", \"command\": \"bench_tensor_cores --rounds %d\"},\n"
-      " \"rows\": [\n",
-      device.name, gatefold_version(), options.rounds);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::fprintf(file, "  {\"loop\": \"%s\", \"teraflops\": %.1f}%s\n", rows[i].name.c_str(), rows[i].teraflops,
-                 i + 1 < rows.size() ? "," : "");
-  }
-  std::fprintf(file, "]}\n");
-  std::fclose(file);
-}
-
 void run(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::invalid_argument(std::string(argv[i]) + " lacks its value");
-    if (std::strcmp(argv[i], "--json") == 0) {
-      options.json = argv[i + 1];
-    } else if (std::strcmp(argv[i], "--rounds") == 0) {
-      options.rounds.rounds = std::max(1, std::atoi(argv[i + 1]));
-    } else {
-      throw std::invalid_argument(std::string("\"") + argv[i] + "\" is neither --json nor --rounds");
-    }
-  }
-  const std::vector<Row> rows = measure(options.rounds);
+  std::string json;
+  RoundOptions options{7, 200.0};
+  parse_options(argc, argv, 1,
+                {{"--json", [&](const char* value) { json = value; }},
+                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
+  const std::vector<Row> rows = measure(options);
   std::printf("| loop | TFLOP/s |\n|---|---|\n");
   for (const Row& row : rows) std::printf("| %s | %.1f |\n", row.name.c_str(), row.teraflops);
-  if (!options.json.empty()) write_json(options.json, rows, options.rounds);
+  if (json.empty()) return;
+  ResultFile file(json, argc, argv);
+  for (const Row& row : rows) {
+    std::fprintf(file.next_row(), "{\"loop\": \"%s\", \"teraflops\": %.1f}", row.name.c_str(), row.teraflops);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,81 @@
+#include "program.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <gatefold/gatefold.hpp>
+#include <stdexcept>
+
+#include "rounds.hpp"
+
+namespace gatefold::bench {
+namespace {
+
+std::string utc_now() {
+  char date[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return date;
+}
+
+}  // namespace
+
+void parse_options(int argc, char** argv, int first, const std::vector<Option>& options) {
+  for (int i = first; i < argc; i += 2) {
+    const std::string name = argv[i];
+    const auto option = std::ranges::find(options, std::string_view(name), &Option::name);
+    if (option == options.end()) {
+      std::string known;
+      for (const Option& o : options) known += (known.empty() ? "" : ", ") + std::string(o.name);
+      throw std::invalid_argument("\"" + name + "\" is none of the options " + known);
+    }
+    if (i + 1 == argc) throw std::invalid_argument(name + " lacks its value");
+    option->take(argv[i + 1]);
+  }
+}
+
+ResultFile::ResultFile(const std::string& path, int argc, char** argv) : file_(std::fopen(path.c_str(), "w")) {
+  if (file_ == nullptr) throw std::runtime_error(path + ": cannot be written");
+  gatefold_device_info info{};
+  throw_on_error(gatefold_device_query(GATEFOLD_DEVICE_CUDA, 0, &info));
+  int driver = 0;
+  int runtime = 0;
+  require(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  require(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  std::string command;
+  for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + std::string(argv[i]);
+  std::fprintf(file_,
+               "{\"context\": {\"gpu\": \"%s\", \"driver_cuda\": %d, \"runtime_cuda\": %d, \"version\": \"%s\", "
+               "\"command\": \"%s\", \"date\": \"%s\"},\n \"rows\": [",
+               info.name, driver, runtime, gatefold_version(), command.c_str(), utc_now().c_str());
+}
+
+ResultFile::~ResultFile() {
+  std::fprintf(file_, "\n]}\n");
+  std::fclose(file_);
+}
+
+std::FILE* ResultFile::next_row() {
+  std::fprintf(file_, first_ ? "\n  " : ",\n  ");
+  first_ = false;
+  return file_;
+}
+
+int guarded_main(const char* program, const std::function<void()>& run) {
+  try {
+    run();
+    return 0;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return 1;
+  }
+}
+
+}  // namespace gatefold::bench
