@@ -28,7 +28,7 @@ BUGS = [
         "act(acc(make_coord(0, half, group), slab, 0), acc(make_coord(0, half, group + up), slab, 0),",
         "act(acc(make_coord(0, half, group + up), slab, 0), acc(make_coord(0, half, group), slab, 0),", SM90),
     Bug("sm80", "drops a last k-tile that is not whole", "src/cuda/sm80/launch.cuh",
-        "(problem.hidden_size + config.tile_k - 1) / config.tile_k",
+        "ceil_div(problem.hidden_size, config.tile_k)",
         "std::max<std::int64_t>(1, problem.hidden_size / config.tile_k)", SM80),
     Bug("sm80", "reads whole chunks past the end of a sum", "src/cuda/sm80/tile_loader.cuh",
         "min(max(params_.sum_bytes - k_ - far * far_chunk, 0), 16)",

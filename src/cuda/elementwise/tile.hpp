@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/arithmetic.hpp"
+
 // How blocks of threads cover a [rows, columns] grid of units (a unit is what one thread handles at once: 16 bytes of
 // output, or one element). Pure host code.
 namespace gatefold::cuda {
@@ -19,8 +21,6 @@ struct TileShape {
   constexpr std::int64_t columns() const { return std::int64_t{1} << (log2_lanes + log2_column_steps); }
   constexpr std::int64_t rows() const { return std::int64_t{1} << (log2_threads - log2_lanes + log2_row_steps); }
 };
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr std::int64_t covered_units(const TileShape& tile, std::int64_t rows, std::int64_t columns) {
   return ceil_div(rows, tile.rows()) * tile.rows() * ceil_div(columns, tile.columns()) * tile.columns();

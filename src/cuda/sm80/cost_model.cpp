@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/arithmetic.hpp"
+#include "cuda/common/choice.hpp"
 #include "cuda/sm80/raster.hpp"
 
 namespace gatefold::cuda::sm80 {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
@@ -53,18 +53,13 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine) {
-  const Kernel* best = nullptr;
-  double least = 0.0;
-  for (const Kernel& kernel : kernels) {
-    if (static_cast<std::size_t>(kernel.config.shared_bytes()) > machine.shared_memory_per_block) continue;
-    if (!fits_layout(kernel.config, problem)) continue;
-    const double seconds = estimated_seconds(kernel, problem, tokens, machine);
-    if (best == nullptr || seconds < least) {
-      best = &kernel;
-      least = seconds;
-    }
-  }
-  return best;
+  return fastest(
+      kernels,
+      [&](const Kernel& kernel) {
+        return static_cast<std::size_t>(kernel.config.shared_bytes()) <= machine.shared_memory_per_block &&
+               fits_layout(kernel.config, problem);
+      },
+      [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
 }
 
 }  // namespace gatefold::cuda::sm80

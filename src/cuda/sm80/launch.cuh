@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/arithmetic.hpp"
 #include "cuda/common/launch.hpp"
 #include "cuda/sm80/gemm_kernel.cuh"
 #include "cuda/sm80/kernels.hpp"
@@ -36,10 +37,10 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   params.ld_out = problem.ld_out;
   params.tokens = operands.tokens;
   params.sum_bytes = static_cast<std::int32_t>(problem.hidden_size * size);
-  params.k_tiles = static_cast<std::int32_t>((problem.hidden_size + config.tile_k - 1) / config.tile_k);
+  params.k_tiles = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k));
   params.intermediate_size = static_cast<std::int32_t>(F);
-  params.tiles_m = static_cast<std::int32_t>((operands.tokens + config.tile_m - 1) / config.tile_m);
-  params.tiles_n = static_cast<std::int32_t>((F + config.out_columns() - 1) / config.out_columns());
+  params.tiles_m = static_cast<std::int32_t>(ceil_div(operands.tokens, config.tile_m));
+  params.tiles_n = static_cast<std::int32_t>(ceil_div(F, config.out_columns()));
   params.tiles = params.tiles_m * params.tiles_n;
   params.whole_tiles = config.splits() ? whole_tiles(params.tiles, blocks) : params.tiles;
   params.group_m = raster_group(params.tiles_m, config.tile_m);
@@ -58,8 +59,7 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   Status status = allow_shared_memory(once, reinterpret_cast<const void*>(kernel), C.shared_bytes(), device.index);
   if (!status.ok()) return status;
 
-  const std::int64_t tiles = (operands.tokens + C.tile_m - 1) / C.tile_m *
-                             ((problem.intermediate_size + C.out_columns() - 1) / C.out_columns());
+  const std::int64_t tiles = ceil_div(operands.tokens, C.tile_m) * ceil_div(problem.intermediate_size, C.out_columns());
   if (tiles > std::numeric_limits<std::int32_t>::max()) {
     return unsupported("tokens: ", operands.tokens, " x ", problem.intermediate_size, " takes ", tiles, " tiles, ",
                        to_string(C), " has at most ", std::numeric_limits<std::int32_t>::max());

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "core/arithmetic.hpp"
+#include "cuda/common/choice.hpp"
 #include "cuda/sm90/geometry.hpp"
 
 namespace gatefold::cuda::sm90 {
 namespace {
-
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
@@ -78,17 +78,9 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine) {
-  const Kernel* best = nullptr;
-  double least = 0.0;
-  for (const Kernel& kernel : kernels) {
-    if (!fits_layout(kernel.config, problem)) continue;
-    const double seconds = estimated_seconds(kernel, problem, tokens, machine);
-    if (best == nullptr || seconds < least) {
-      best = &kernel;
-      least = seconds;
-    }
-  }
-  return best;
+  return fastest(
+      kernels, [&](const Kernel& kernel) { return fits_layout(kernel.config, problem); },
+      [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
 }
 
 }  // namespace gatefold::cuda::sm90

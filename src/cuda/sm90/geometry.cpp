@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/arithmetic.hpp"
+
 namespace gatefold::cuda::sm90 {
 namespace {
 
@@ -12,8 +14,6 @@ constexpr std::int32_t band_tokens = 2048;
 // k-steps of its first tile that a block asks for while the kernel before it ends: 8 of 28 KB, 30 MB in all, half an
 // H200's L2.
 constexpr std::int32_t most_prefetched_steps = 8;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
