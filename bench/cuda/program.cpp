@@ -29,9 +29,9 @@ void parse_options(int argc, char** argv, int first, const std::vector<Option>& 
     const std::string name = argv[i];
     const auto option = std::ranges::find(options, std::string_view(name), &Option::name);
     if (option == options.end()) {
-      std::string known;
-      for (const Option& o : options) known += (known.empty() ? "" : ", ") + std::string(o.name);
-      throw std::invalid_argument("\"" + name + "\" is none of the options " + known);
+      std::string message = "\"" + name + "\" is none of the options";
+      for (const Option& o : options) message.append(" ").append(o.name);
+      throw std::invalid_argument(message);
     }
     if (i + 1 == argc) throw std::invalid_argument(name + " lacks its value");
     option->take(argv[i + 1]);
