@@ -19,7 +19,7 @@
 namespace gatefold::bench {
 namespace {
 
-constexpr double step_seconds = 1e-6;  // about: a launch takes 2000 times as long
+constexpr double flops_of_launch = 1.2e12;  // about two milliseconds
 
 struct Row {
   std::string name;
@@ -60,7 +60,7 @@ std::vector<Row> measure(const RoundOptions& options) {
   std::vector<Provider> providers;
   std::vector<double> flops;  // of a launch
   for (const Case& c : cases) {
-    const int steps = static_cast<int>(2000.0 * step_seconds * 6e14 / (c.loop.flops * multiprocessors));
+    const int steps = static_cast<int>(flops_of_launch / (c.loop.flops * multiprocessors));
     flops.push_back(c.loop.flops * multiprocessors * steps);
     providers.push_back({c.loop.name + c.data, [&c, &out, multiprocessors, steps](int /*call*/, cudaStream_t stream) {
                            c.loop.launch(c.operands->get(), static_cast<float*>(out.get()), multiprocessors, steps,

@@ -12,8 +12,9 @@ namespace {
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
-// A round of half tiles takes more than half a round: each brings as many weights as a whole one.
-constexpr double half_round = 0.6;
+// A round of half tiles takes more than half a round: each brings as many weights as a whole one. On an H200 Llama 8B
+// takes 552 us for 1024 tokens, five rounds, and 292 for 512, two and that one.
+constexpr double half_round = 0.65;
 
 // Whether weight rows `lines` apart lie equally far apart wherever a tile of `columns` begins: there is one block,
 // every step is whole blocks of it, or every tile lies within one.

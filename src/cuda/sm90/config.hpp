@@ -37,7 +37,7 @@ struct Config {
   // The ring, the staging buffer and the barriers.
   constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + 1024; }
 
-  // setmaxnreg: registers per thread, multiples of 8, together within the 64 Ki registers of an SM. The producer issues
+  // setmaxnreg: registers per thread, multiples of 8, together within the 64 Ki registers of an SM. The producers issue
   // copies and waits; the rest goes to the accumulators (tile_m * tile_n / (128 * warpgroups) each) and the epilogue.
   constexpr int producer_registers() const { return warpgroups == 3 ? 32 : 40; }
   constexpr int consumer_registers() const { return warpgroups == 3 ? 160 : 232; }

@@ -9,7 +9,7 @@ namespace gatefold::cuda::sm90 {
 // gate_up and gemm for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep a ring of
 // k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
 //
-//   producer   | load k0 k1 k2 ... of tile 0 | tile 1 ...            as far ahead as the ring has slots
+//   producers  | load k0 k1 k2 ... of tile 0 | tile 1 ...            as far ahead as the ring has slots
 //   warpgroup 0|   wgmma k0 k1 k2 ...   | act, product, store | wgmma ...
 //   warpgroup 1|     wgmma k0 k1 k2 ...   | act, product, store | wgmma ...
 //
