@@ -69,6 +69,30 @@ TEST(Geometry, SomeTilesAreNeverSplit) {
   EXPECT_EQ(full.shares(two_slabs), 2);
 }
 
+// A short leg would wait for its slowest block too often, a long one lets the blocks drift apart.
+TEST(Geometry, LegsAreWholeRoundsNeitherShortNorLong) {
+  constexpr int clusters = 66;
+  for (const std::int64_t D : {64, 2048, 4096, 8192, 16384, 100000}) {
+    for (const std::int64_t T : {1, 512, 1000, 8192, 65536, 1000000}) {
+      const Geometry g = geometry_of(two_slabs, gated_problem(D, 14336), T, clusters);
+      const std::int64_t shares = g.shares(two_slabs);
+      const std::int64_t leg = shares_per_leg(two_slabs, g, clusters);
+      SCOPED_TRACE(testing::Message() << T << " tokens, " << shares << " shares, " << g.k_steps << " k-steps");
+      EXPECT_EQ(g.leg_begin, 0);
+      EXPECT_EQ(g.leg_end, shares);
+      EXPECT_EQ(leg % clusters, 0);
+      const std::int64_t rounds = (shares + clusters - 1) / clusters;
+      const std::int64_t rounds_of_leg = leg / clusters;
+      if (rounds * g.k_steps < 2048) {
+        EXPECT_EQ(rounds_of_leg, rounds) << "one launch";
+      } else {
+        EXPECT_GE(rounds_of_leg * g.k_steps, 1024);
+        EXPECT_LT((rounds_of_leg - 1) * g.k_steps, 2048);
+      }
+    }
+  }
+}
+
 // Of x: all tokens and, where they fit one tile, fewer than a swizzle atom of 8 rows per box more.
 TEST(Geometry, BoxesHoldTheTokensOfATile) {
   for (const Config& c : {two_slabs, one_slab, in_turns}) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "cuda_support.hpp"
@@ -7,25 +8,31 @@
 #include "support/values.hpp"
 
 // Tensors of more than 2^31 elements: every index and byte offset must be 64 bits wide. Windows of the result are held
-// against the truth: the first and last rows, and those where an index or an offset of 32 bits would wrap.
+// against the truth: the first and last rows, and those where an index or an offset of 32 bits would wrap. And products
+// of so many tiles that a kernel may be launched several times.
 namespace gatefold::test {
 namespace {
 
 constexpr gatefold_dtype dtype = GATEFOLD_DTYPE_BF16;
 constexpr std::int64_t element_bytes = 2;
 
-// A large matrix whose elements repeat a random block of a prime length, so that an offset that wraps at a power of two
-// meets other values.
+// A large matrix whose elements repeat a random block: of a prime length, so that an offset that wraps at a power of
+// two meets other values, or of another.
 class LargeMatrix {
  public:
-  static constexpr std::int64_t period = 16777213;
+  static constexpr std::int64_t prime_period = 16777213;
 
   LargeMatrix(std::int64_t elements, Random& random)
-      : block_(static_cast<std::size_t>(period) * element_bytes),
+      : LargeMatrix(elements, prime_period, [&, normal = std::normal_distribution<double>()]() mutable {
+          return round_to(dtype, normal(random));
+        }) {}
+
+  template <class Draw>
+  LargeMatrix(std::int64_t elements, std::int64_t period, Draw draw)
+      : period_(period),
+        block_(static_cast<std::size_t>(period) * element_bytes),
         data_(device_memory(), static_cast<std::size_t>(elements * element_bytes)) {
-    std::normal_distribution<double> normal;
-    for (std::int64_t i = 0; i < period; ++i)
-      encode(dtype, round_to(dtype, normal(random)), block_.data() + i * element_bytes);
+    for (std::int64_t i = 0; i < period; ++i) encode(dtype, draw(), block_.data() + i * element_bytes);
     device_memory().upload(data_.get(), block_.data(),
                            static_cast<std::size_t>(std::min(period, elements)) * element_bytes);
     for (std::int64_t filled = period; filled < elements; filled *= 2) {
@@ -40,12 +47,14 @@ class LargeMatrix {
   std::vector<std::byte> window(std::int64_t first, std::int64_t elements) const {
     std::vector<std::byte> copy(static_cast<std::size_t>(elements * element_bytes));
     for (std::int64_t i = 0; i < elements; ++i) {
-      std::copy_n(block_.data() + (first + i) % period * element_bytes, element_bytes, copy.data() + i * element_bytes);
+      std::copy_n(block_.data() + (first + i) % period_ * element_bytes, element_bytes,
+                  copy.data() + i * element_bytes);
     }
     return copy;
   }
 
  private:
+  std::int64_t period_;
   std::vector<std::byte> block_;
   Allocation data_;
 };
@@ -104,7 +113,7 @@ void check_element_wise(const ElementWiseCase& c, const std::string& implementat
   const std::int64_t ld_in = lines + c.padding;
   const std::int64_t ld_out = c.columns + c.padding;
   const LargeMatrix gate(c.tokens * ld_in, random);
-  const LargeMatrix up(c.layout.packed() ? LargeMatrix::period : c.tokens * ld_in, random);
+  const LargeMatrix up(c.layout.packed() ? LargeMatrix::prime_period : c.tokens * ld_in, random);
   const Allocation out(device_memory(), static_cast<std::size_t>(c.tokens * ld_out * element_bytes));
   require(cudaMemset(out.get(), 0xff, static_cast<std::size_t>(c.tokens * ld_out * element_bytes)), "cudaMemset");
 
@@ -194,6 +203,68 @@ TEST(Large, ProductOutputs) {
                                                    GATEFOLD_DATA_ZERO_MEAN);
         EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
       }
+    }
+  }
+}
+
+// Integers, whose sums are exact in any order, and tokens that come again every 257 rows: so must the rows of the
+// output, wherever a launch, a round or a tile ends.
+TEST(Large, ProductRounds) {
+  if (!enough_memory(2)) GTEST_SKIP() << "less than 2 GB of device memory are free";
+  Random random = test_random();
+  constexpr std::int64_t T = 8492;
+  constexpr std::int64_t F = 20008;
+  constexpr std::int64_t D = 4096;
+  constexpr std::int64_t tokens_period = 257;
+  const auto draw = [&] { return static_cast<double>(random() % 5) - 2.0; };
+  const LargeMatrix x(T * D, tokens_period * D, draw);
+  const LargeMatrix weights(2 * F * D, LargeMatrix::prime_period, draw);
+  const Allocation out(device_memory(), static_cast<std::size_t>(T * F * element_bytes));
+  const std::vector<std::byte> weight_rows = weights.window(0, 2 * F * D);
+  for (const gatefold_op op : {GATEFOLD_OP_GEMM, GATEFOLD_OP_GATE_UP}) {
+    const bool gated = op == GATEFOLD_OP_GATE_UP;
+    for (const std::string& implementation : implementations_of(op)) {
+      SCOPED_TRACE(name(op) + " by " + implementation);
+      require(cudaMemset(out.get(), 0xff, static_cast<std::size_t>(T * F * element_bytes)), "cudaMemset");
+      Desc desc{.op = op, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
+      if (gated) {
+        desc.layout = Layout::gate_up();
+        desc.activation = Activation::relu();
+      }
+      desc.hidden_size = D;
+      desc.intermediate_size = F;
+      desc.implementation = implementation;
+      const std::optional<Plan> plan = plan_for(desc);
+      if (!plan) continue;
+      const void* half = gated ? weights.get() : nullptr;
+      plan->run({.tokens = T, .x = x.get(), .gate = half, .up = gated ? nullptr : weights.get(), .out = out.get()});
+
+      std::vector<std::byte> rows(static_cast<std::size_t>(T * F * element_bytes));
+      device_memory().download(rows.data(), out.get(), rows.size());
+      const auto row_at = [&](std::int64_t row) { return rows.data() + row * F * element_bytes; };
+      for (const std::int64_t row : {std::int64_t{0}, tokens_period - 1}) {
+        std::vector<std::byte> x_row = x.window(row * D, D);
+        Desc one = desc;
+        one.implementation.clear();
+        const gatefold_error_report report = check(one,
+                                                   {.tokens = 1,
+                                                    .x = x_row.data(),
+                                                    .gate = gated ? weight_rows.data() : nullptr,
+                                                    .up = gated ? nullptr : weight_rows.data(),
+                                                    .out = row_at(row)},
+                                                   GATEFOLD_DATA_ZERO_MEAN);
+        EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
+      }
+      std::int64_t untouched = 0;  // elements of the first tokens
+      for (std::int64_t i = 0; i < tokens_period * F; ++i) {
+        untouched += rows[2 * i] == std::byte{0xff} && rows[2 * i + 1] == std::byte{0xff};
+      }
+      EXPECT_EQ(untouched, 0);
+      std::int64_t different = 0;  // from the row of the same token before
+      for (std::int64_t row = tokens_period; row < T; ++row) {
+        different += std::memcmp(row_at(row), row_at(row - tokens_period), F * element_bytes) != 0;
+      }
+      EXPECT_EQ(different, 0);
     }
   }
 }

@@ -22,6 +22,8 @@ BUGS = [
         "at.repetition += body_blocks;", "at.repetition += 0 * body_blocks;", SM90),
     Bug("sm90", "computes a first half twice", "src/cuda/sm90/scheduler.cuh",
         "(index_ - whole) % 2 == 1 ?", "(index_ - whole) % 2 == 2 ?", SM90),
+    Bug("sm90", "skips the first tile of every launch but the first", "src/cuda/sm90/launch.cuh",
+        "g.leg_begin = g.leg_end)", "g.leg_begin = g.leg_end + 1)", "*Large*Rounds*"),
     Bug("sm90", "stays in a block that it has brought", "src/cuda/sm90/loader.cuh",
         "at = {0, at.repetition + 1};", "at = {0, at.repetition};", SM90),
     Bug("sm90", "swaps gate and up", "src/cuda/sm90/epilogue.cuh",

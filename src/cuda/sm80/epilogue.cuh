@@ -5,6 +5,7 @@
 #include <cute/arch/copy_sm80.hpp>
 #include <type_traits>
 
+#include "cuda/common/combine.cuh"
 #include "cuda/sm80/params.cuh"
 #include "cuda/sm80/ptx.cuh"
 #include "cuda/sm80/tile_layouts.hpp"
@@ -28,6 +29,8 @@ class Epilogue {
   static constexpr int lane_columns = 32 / lane_rows * chunk;
   // 192 accumulators leave no registers for the activations of many elements at a time, which ptxas would interleave.
   static constexpr bool many_accumulators = C.accumulators() > 128;
+  // Combine stops at sigma = 2^-60, far inside the rounding of a sum; but gemm_gated's gate is given, and has none.
+  static constexpr bool exact = C.dtype == DType::fp32 || C.op == Op::gemm_gated;
   static_assert(warp_rows % lane_rows == 0 && warp_columns % lane_columns == 0);
 
  public:
@@ -122,28 +125,16 @@ class Epilogue {
       CUTE_UNROLL
       for (int i = 0; i < cute::size(tCsC); i += 2) store_pair(&tCsC(i), tCrC(i), tCrC(i + 1));
     } else {
-      using K = ActivationKind;
-      switch (params_.activation) {
-        case K::silu: return stage_with<K::silu>(tCrC);
-        case K::gelu_tanh: return stage_with<K::gelu_tanh>(tCrC);
-        case K::gelu_erf: return stage_with<K::gelu_erf>(tCrC);
-        case K::relu: return stage_with<K::relu>(tCrC);
-        case K::sigmoid: return stage_with<K::sigmoid>(tCrC);
-        case K::identity: return stage_with<K::identity>(tCrC);
-        case K::swiglu_clamped:
-          return stage_gated(tCrC, [this](float gate, float up) { return params_.clamped.gated(gate, up); });
-        case K::none: break;
+      const auto gate_with = [&](auto gate) { stage_gated(tCrC, gate); };
+      if constexpr (exact) {
+        params_.exact.dispatch(gate_with);
+      } else {
+        params_.combine.dispatch(gate_with);
       }
     }
   }
 
-  template <ActivationKind K, class Accumulators>
-  CUTE_DEVICE void stage_with(const Accumulators& tCrC) {
-    using Activate = GatedActivation<K>;
-    stage_gated(tCrC, [](float gate, float up) { return Activate::gated(gate, up); });
-  }
-
-  // gate(gate, up) for every element of the output's fragment.
+  // gate(gate, up, gate, up) for every two elements of the output's fragment.
   template <class Accumulators, class Gate>
   CUTE_DEVICE void stage_gated(const Accumulators& tCrC, Gate gate) {
     using namespace cute;
@@ -152,7 +143,8 @@ class Epilogue {
       CUTE_UNROLL
       for (int i = 0; i < size(tCsH); i += 2) {
         const float2 values = load_pair(&tCsH(i));
-        store_pair(&tCsH(i), gate(values.x, tCrC(i)), gate(values.y, tCrC(i + 1)));
+        const Pair h = gate(values.x, tCrC(i), values.y, tCrC(i + 1));
+        store_pair(&tCsH(i), h.low, h.high);
       }
     } else {
       const auto tCrGate = half_of<C.gating>(tCrC, Half::gate);  // shaped like tCsH
@@ -162,13 +154,12 @@ class Epilogue {
         if constexpr (many_accumulators) {
           if (i % 4 == 0) keep_order(params_.tiles, -1 - i);  // there is no negative number of tiles
         }
-        const float first = gate(tCrGate(i), tCrUp(i));
-        const float second = gate(tCrGate(i + 1), tCrUp(i + 1));
+        const Pair h = gate(tCrGate(i), tCrUp(i), tCrGate(i + 1), tCrUp(i + 1));
         if constexpr (C.gating == Gating::even_odd) {  // two rows
-          store_one(&tCsH(i), first);
-          store_one(&tCsH(i + 1), second);
+          store_one(&tCsH(i), h.low);
+          store_one(&tCsH(i + 1), h.high);
         } else {  // neighbours in a row
-          store_pair(&tCsH(i), first, second);
+          store_pair(&tCsH(i), h.low, h.high);
         }
       }
     }

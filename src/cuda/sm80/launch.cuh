@@ -46,8 +46,8 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   params.group_m = raster_group(params.tiles_m, config.tile_m);
   params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
-  params.activation = problem.activation.kind;
-  params.clamped = GatedActivation<ActivationKind::swiglu_clamped>(problem.activation);
+  params.combine = Combine(problem.activation);
+  params.exact = ExactCombine(problem.activation);
   return params;
 }
 

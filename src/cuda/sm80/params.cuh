@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/types.hpp"
-#include "cuda/common/activation.cuh"
+#include "cuda/common/combine.cuh"
 #include "cuda/sm80/weight_rows.hpp"
 
 namespace gatefold::cuda::sm80 {
@@ -30,8 +30,8 @@ struct Params {
   std::int32_t group_m = 0;   // rasterisation: so many tiles of rows are swept column by column
   bool gate_vectors = false;  // the gate values' rows begin at multiples of 16 bytes
   bool out_vectors = false;   // the output's do
-  ActivationKind activation = ActivationKind::identity;
-  GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
+  Combine combine;            // of gate_up in 16-bit types
+  ExactCombine exact;         // of the others
 };
 
 }  // namespace gatefold::cuda::sm80

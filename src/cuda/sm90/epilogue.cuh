@@ -2,12 +2,23 @@
 
 #include <cute/tensor.hpp>
 
-#include "cuda/sm90/combine.cuh"
+#include <type_traits>
+
+#include "cuda/common/combine.cuh"
+#include "cuda/common/element.cuh"
 #include "cuda/sm90/pipeline.cuh"
 #include "cuda/sm90/scheduler.cuh"
 #include "cuda/sm90/tensor_map.hpp"
 
 namespace gatefold::cuda::sm90 {
+
+// Two results, rounded to the element type, lower address first.
+template <class Element>
+__device__ std::uint32_t pack(float low, float high) {
+  using Stored = std::conditional_t<std::is_same_v<Element, cute::bfloat16_t>, __nv_bfloat16, __half>;
+  const float pair[2] = {low, high};
+  return Word<Stored>::pack(pair);
+}
 
 // Accumulators -> activation, product, one rounding -> swizzled shared memory -> the copy engine's store, which clips
 // rows past T and columns past F (F a multiple of 8: it clips 16 bytes at a time). Each warpgroup does so for its own

@@ -29,6 +29,8 @@ struct Geometry {
   HalfBoxes half_boxes;           // of each half of a weight tile
   std::int32_t block;             // rows of a half before the other half begins (the layout's block); F where apart
   std::int32_t prefetched_steps;  // of the first tile's weights, on their way to L2 while the kernel before ends
+  std::int32_t leg_begin;         // of the shares, those of this launch
+  std::int32_t leg_end;
 
   constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.cluster(); }
   // That the scheduler deals out: whole tiles and halves.
@@ -37,6 +39,13 @@ struct Geometry {
 
 // clusters: that the device holds at a time.
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
+
+// A long product is enqueued as several launches, legs. Clusters at work at one time read the same rows of x and of the
+// weights, and find them in L2 as long as they are at about the same k. Nothing keeps them there, and they drift apart:
+// Llama 70B with 16384 tokens read 35 GB from memory in one launch, and 13 GB with all clusters beginning each tile
+// together. Where one launch ends and the next begins they meet again. The number of shares, whole rounds, in each leg
+// but the last:
+std::int32_t shares_per_leg(const Config& config, const Geometry& geometry, std::int32_t clusters);
 
 HalfBoxes half_boxes(const Config& config, const Problem& problem);
 

@@ -110,10 +110,18 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   arguments.take_from_environment();
   if (Status status = encode<Shape>(problem, operands, arguments); !status.ok()) return status;
 
-  std::array<cudaLaunchAttribute, 2> attributes;
-  const cudaLaunchConfig_t launch =
-      launch_config<Shape>(std::min(arguments.geometry.shares(config), resident), stream, attributes);
-  return status_of(cudaLaunchKernelEx(&launch, kernel<Shape>, arguments), "kernel launch", device.index);
+  Geometry& g = arguments.geometry;
+  const std::int32_t shares = g.shares(config);
+  const std::int32_t per_leg = shares_per_leg(config, g, resident);
+  for (g.leg_begin = 0; g.leg_begin < shares; g.leg_begin = g.leg_end) {
+    g.leg_end = g.leg_begin + std::min(per_leg, shares - g.leg_begin);
+    std::array<cudaLaunchAttribute, 2> attributes;
+    const cudaLaunchConfig_t launch =
+        launch_config<Shape>(std::min(g.leg_end - g.leg_begin, resident), stream, attributes);
+    const cudaError_t error = cudaLaunchKernelEx(&launch, kernel<Shape>, arguments);
+    if (error != cudaSuccess) return status_of(error, "kernel launch", device.index);
+  }
+  return {};
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -2,6 +2,7 @@
 #include <array>
 #include <limits>
 
+#include "core/arithmetic.hpp"
 #include "cuda/common/executor.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/sm90/cost_model.hpp"
@@ -49,9 +50,12 @@ class Products final : public DeviceExecutor {
     if (devices().list.empty()) return {};
     const Machine machine = machine_of(devices().list.front());
     const Config& config = choose(kernels_, problem(), tokens, machine)->config;
-    const Geometry geometry = geometry_of(config, problem(), tokens, machine.multiprocessors / config.cluster());
+    const int clusters = machine.multiprocessors / config.cluster();
+    const Geometry geometry = geometry_of(config, problem(), tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
-    return to_string(config) + (split ? ", the last round in half tiles" : "");
+    const int legs = ceil_div(geometry.shares(config), shares_per_leg(config, geometry, clusters));
+    return concat(to_string(config), split ? ", the last round in half tiles" : "",
+                  legs > 1 ? concat(", ", legs, " launches") : "");
   }
 
  private:

@@ -26,9 +26,9 @@ template <Config config>
 class TileScheduler {
  public:
   __device__ TileScheduler(const Geometry& geometry, const ClusterPlace<config>& place)
-      : geometry_(geometry), place_(place), index_(blockIdx.x / config.cluster()) {}
+      : geometry_(geometry), place_(place), index_(geometry.leg_begin + blockIdx.x / config.cluster()) {}
 
-  __device__ bool done() const { return index_ >= 2 * m_clusters() * n_clusters() - geometry_.whole_tiles; }
+  __device__ bool done() const { return index_ >= static_cast<std::uint32_t>(geometry_.leg_end); }
   __device__ void advance(int tiles = 1) { index_ += tiles * (gridDim.x / config.cluster()); }
 
   __device__ Tile tile() const {

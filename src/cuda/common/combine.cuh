@@ -1,13 +1,10 @@
 #pragma once
 
-#include <cute/numeric/numeric_types.hpp>
-
-#include <type_traits>
-
 #include "cuda/common/activation.cuh"
-#include "cuda/common/element.cuh"
+#include "cuda/common/ptx.cuh"
 
-namespace gatefold::cuda::sm90 {
+// How an epilogue makes h of accumulators, two neighbouring columns at a time.
+namespace gatefold::cuda {
 
 // h of two neighbouring columns.
 struct Pair {
@@ -99,12 +96,39 @@ struct Combine {
   }
 };
 
-// Two results, rounded to the element type, lower address first.
-template <class Element>
-__device__ std::uint32_t pack(float low, float high) {
-  using Stored = std::conditional_t<std::is_same_v<Element, cute::bfloat16_t>, __nv_bfloat16, __half>;
-  const float pair[2] = {low, high};
-  return Word<Stored>::pack(pair);
-}
+// The same, with each column for itself and as exact as GatedActivation: for results in fp32, and for a gate
+// that is given.
+struct ExactCombine {
+  ExactCombine() = default;
+  explicit ExactCombine(const Activation& activation) : kind(activation.kind), clamped(activation) {}
 
-}  // namespace gatefold::cuda::sm90
+  ActivationKind kind = ActivationKind::none;
+  GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
+
+  template <ActivationKind fixed, class Function>
+  static __device__ void with(Function function) {
+    function([](float g0, float u0, float g1, float u1) {
+      return Pair{GatedActivation<fixed>::gated(g0, u0), GatedActivation<fixed>::gated(g1, u1)};
+    });
+  }
+
+  template <class Function>
+  __device__ void dispatch(Function function) const {
+    using Kind = ActivationKind;
+    switch (kind) {
+      case Kind::silu: return with<Kind::silu>(function);
+      case Kind::gelu_tanh: return with<Kind::gelu_tanh>(function);
+      case Kind::gelu_erf: return with<Kind::gelu_erf>(function);
+      case Kind::relu: return with<Kind::relu>(function);
+      case Kind::sigmoid: return with<Kind::sigmoid>(function);
+      case Kind::swiglu_clamped:
+        return function([this](float g0, float u0, float g1, float u1) {
+          return Pair{clamped.gated(g0, u0), clamped.gated(g1, u1)};
+        });
+      case Kind::identity:
+      case Kind::none: return with<Kind::identity>(function);
+    }
+  }
+};
+
+}  // namespace gatefold::cuda
