@@ -41,11 +41,12 @@ Status owner_device(const Problem& problem, const Operands& operands, int& devic
                      " is host memory that no CUDA device can reach; the plan's device is ", to_string(problem.device));
     }
     if (attributes.type != cudaMemoryTypeDevice) continue;
-    if (owned != nullptr && attributes.device != owner) {
+    if (owned == nullptr) {
+      owned = tensor.name;
+      owner = attributes.device;
+    } else if (attributes.device != owner) {
       return invalid(tensor.name, ": on device ", attributes.device, ", but ", owned, " is on device ", owner);
     }
-    owned = tensor.name;
-    owner = attributes.device;
   }
   if (owned == nullptr) {
     if (Status status = status_of(cudaGetDevice(&owner), "cudaGetDevice", 0); !status.ok()) return status;
