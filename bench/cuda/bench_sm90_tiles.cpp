@@ -81,12 +81,6 @@ std::vector<Shape> read_shapes(const std::string& path) {
   return shapes;
 }
 
-std::string name_of(const Kernel& kernel) {
-  const auto& c = kernel.config;
-  return std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n) + " cluster " + std::to_string(c.cluster_m) + "x" +
-         std::to_string(c.cluster_n) + (c.pingpong ? " in turns" : "");
-}
-
 // x, h and a pool of weights: each call reads other weights of it, until it has been through all.
 struct Data {
   DeviceBuffer x, h, weights;
@@ -153,7 +147,7 @@ std::vector<Row> measure(const Shape& shape, std::int64_t tokens, const Data& da
   const auto kernels = cuda::sm90::kernels(DType::bf16, true);
   std::vector<Provider> providers;
   for (const Kernel& kernel : kernels) {
-    providers.push_back({name_of(kernel), [&](int call, cudaStream_t stream) {
+    providers.push_back({name(kernel.config), [&](int call, cudaStream_t stream) {
                            const Status status =
                                kernel.launch(problem, data.operands(shape, tokens, call), device, stream);
                            if (!status.ok()) throw std::runtime_error(status.message());

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "core/status.hpp"
 
 namespace gatefold::cuda::sm90 {
 
@@ -42,5 +45,10 @@ struct Config {
   constexpr int producer_registers() const { return warpgroups == 3 ? 32 : 40; }
   constexpr int consumer_registers() const { return warpgroups == 3 ? 160 : 232; }
 };
+
+// What tells a shape from the others of its family: "256x192 cluster 1x2".
+inline std::string name(const Config& c) {
+  return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong ? " in turns" : "");
+}
 
 }  // namespace gatefold::cuda::sm90
