@@ -18,6 +18,9 @@ constexpr std::int32_t most_prefetched_steps = 8;
 // The least in a leg, 2 ms; the most is about twice as much. At its end every block waits for the last one, some 5 us.
 // Least ones of 512 and 2048 are slower by 0.3 to 0.4 % on average, of 256 and 4096 by 1 %.
 constexpr std::int64_t k_steps_per_leg = 1024;
+// A stream takes about a thousand launches; then the host, which should only enqueue, would wait. Reached with a
+// million tokens of Llama 70B.
+constexpr std::int64_t most_legs = 512;
 
 std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
@@ -58,7 +61,7 @@ HalfBoxes half_boxes(const Config& config, const Problem& problem) {
 
 std::int32_t shares_per_leg(const Config& config, const Geometry& g, std::int32_t clusters) {
   const std::int64_t rounds = ceil_div(g.shares(config), clusters);
-  const std::int64_t legs = std::max<std::int64_t>(1, rounds * g.k_steps / k_steps_per_leg);
+  const std::int64_t legs = std::clamp<std::int64_t>(rounds * g.k_steps / k_steps_per_leg, 1, most_legs);
   return static_cast<std::int32_t>(ceil_div(rounds, legs)) * clusters;
 }
 
