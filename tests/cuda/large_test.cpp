@@ -16,16 +16,17 @@ namespace {
 constexpr gatefold_dtype dtype = GATEFOLD_DTYPE_BF16;
 constexpr std::int64_t element_bytes = 2;
 
+auto normal_draw(Random& random) {
+  return [&random, normal = std::normal_distribution<double>()]() mutable { return round_to(dtype, normal(random)); };
+}
+
 // A large matrix whose elements repeat a random block: of a prime length, so that an offset that wraps at a power of
 // two meets other values, or of another.
 class LargeMatrix {
  public:
   static constexpr std::int64_t prime_period = 16777213;
 
-  LargeMatrix(std::int64_t elements, Random& random)
-      : LargeMatrix(elements, prime_period, [&, normal = std::normal_distribution<double>()]() mutable {
-          return round_to(dtype, normal(random));
-        }) {}
+  LargeMatrix(std::int64_t elements, Random& random) : LargeMatrix(elements, prime_period, normal_draw(random)) {}
 
   template <class Draw>
   LargeMatrix(std::int64_t elements, std::int64_t period, Draw draw)
@@ -160,48 +161,75 @@ TEST(Large, ElementWise) {
   }
 }
 
+// A large product on the device: gemm, or gate_up of packed halves.
+class LargeProduct {
+ public:
+  template <class Draw>
+  LargeProduct(std::int64_t tokens, std::int64_t hidden_size, std::int64_t intermediate_size, std::int64_t x_period,
+               Draw draw)
+      : T_(tokens),
+        D_(hidden_size),
+        F_(intermediate_size),
+        x_(T_ * D_, x_period, draw),
+        weights_(2 * F_ * D_, LargeMatrix::prime_period, draw),
+        out_(device_memory(), static_cast<std::size_t>(T_ * F_ * element_bytes)),
+        weight_rows_(weights_.window(0, 2 * F_ * D_)) {}
+
+  // Into a poisoned output; false where the implementation doesn't take the product.
+  bool run(gatefold_op op, const Activation& activation, const std::string& implementation) {
+    desc_ = {.op = op, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
+    if (gated()) {
+      desc_.layout = Layout::gate_up();
+      desc_.activation = activation;
+    }
+    desc_.hidden_size = D_;
+    desc_.intermediate_size = F_;
+    desc_.implementation = implementation;
+    require(cudaMemset(out_.get(), 0xff, static_cast<std::size_t>(T_ * F_ * element_bytes)), "cudaMemset");
+    const std::optional<Plan> plan = plan_for(desc_);
+    if (plan) plan->run(args(T_, x_.get(), weights_.get(), out_.get()));
+    return plan.has_value();
+  }
+
+  const Allocation& out() const { return out_; }
+
+  // The output's row `row`, which is at `out_row` of the host, against the truth.
+  void expect_right(std::int64_t row, std::byte* out_row) const {
+    const std::vector<std::byte> x_row = x_.window(row * D_, D_);
+    Desc one = desc_;
+    one.implementation.clear();
+    const gatefold_error_report report =
+        check(one, args(1, x_row.data(), weight_rows_.data(), out_row), GATEFOLD_DATA_ZERO_MEAN);
+    EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
+  }
+
+ private:
+  bool gated() const { return desc_.op == GATEFOLD_OP_GATE_UP; }
+  Args args(std::int64_t tokens, const void* x, const void* weights, void* out) const {
+    return {
+        .tokens = tokens, .x = x, .gate = gated() ? weights : nullptr, .up = gated() ? nullptr : weights, .out = out};
+  }
+
+  std::int64_t T_, D_, F_;
+  LargeMatrix x_, weights_;
+  Allocation out_;
+  std::vector<std::byte> weight_rows_;
+  Desc desc_;
+};
+
 // More than 2^31 outputs from few inputs.
 TEST(Large, ProductOutputs) {
   if (!enough_memory(8)) GTEST_SKIP() << "less than 8 GB of device memory are free";
   Random random = test_random();
   constexpr std::int64_t T = 65543;
   constexpr std::int64_t F = 32784;
-  constexpr std::int64_t D = 16;
-  const LargeMatrix x(T * D, random);
-  const LargeMatrix weights(2 * F * D, random);
-  const Allocation out(device_memory(), static_cast<std::size_t>(T * F * element_bytes));
+  LargeProduct product(T, 16, F, LargeMatrix::prime_period, normal_draw(random));
   for (const gatefold_op op : {GATEFOLD_OP_GEMM, GATEFOLD_OP_GATE_UP}) {
-    const bool gated = op == GATEFOLD_OP_GATE_UP;
     for (const std::string& implementation : implementations_of(op)) {
       SCOPED_TRACE(name(op) + " by " + implementation);
-      require(cudaMemset(out.get(), 0xff, static_cast<std::size_t>(T * F * element_bytes)), "cudaMemset");
-      Desc desc{.op = op, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
-      if (gated) {
-        desc.layout = Layout::gate_up();
-        desc.activation = Activation::silu();
-      }
-      desc.hidden_size = D;
-      desc.intermediate_size = F;
-      desc.implementation = implementation;
-      const void* half = gated ? weights.get() : nullptr;
-      const std::optional<Plan> plan = plan_for(desc);
-      if (!plan) continue;
-      plan->run({.tokens = T, .x = x.get(), .gate = half, .up = gated ? nullptr : weights.get(), .out = out.get()});
-
-      std::vector<std::byte> weight_rows = weights.window(0, (gated ? 2 : 1) * F * D);
+      if (!product.run(op, Activation::silu(), implementation)) continue;
       for (const std::int64_t row : telling_rows(T, F)) {
-        std::vector<std::byte> x_row = x.window(row * D, D);
-        std::vector<std::byte> out_row = device_row(out, row, F, F);
-        Desc one = desc;
-        one.implementation.clear();
-        const gatefold_error_report report = check(one,
-                                                   {.tokens = 1,
-                                                    .x = x_row.data(),
-                                                    .gate = gated ? weight_rows.data() : nullptr,
-                                                    .up = gated ? nullptr : weight_rows.data(),
-                                                    .out = out_row.data()},
-                                                   GATEFOLD_DATA_ZERO_MEAN);
-        EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
+        product.expect_right(row, device_row(product.out(), row, F, F).data());
       }
     }
   }
@@ -216,45 +244,15 @@ TEST(Large, ProductRounds) {
   constexpr std::int64_t F = 20008;
   constexpr std::int64_t D = 4096;
   constexpr std::int64_t tokens_period = 257;
-  const auto draw = [&] { return static_cast<double>(random() % 5) - 2.0; };
-  const LargeMatrix x(T * D, tokens_period * D, draw);
-  const LargeMatrix weights(2 * F * D, LargeMatrix::prime_period, draw);
-  const Allocation out(device_memory(), static_cast<std::size_t>(T * F * element_bytes));
-  const std::vector<std::byte> weight_rows = weights.window(0, 2 * F * D);
+  LargeProduct product(T, D, F, tokens_period * D, [&] { return static_cast<double>(random() % 5) - 2.0; });
+  std::vector<std::byte> rows(static_cast<std::size_t>(T * F * element_bytes));
+  const auto row_at = [&](std::int64_t row) { return rows.data() + row * F * element_bytes; };
   for (const gatefold_op op : {GATEFOLD_OP_GEMM, GATEFOLD_OP_GATE_UP}) {
-    const bool gated = op == GATEFOLD_OP_GATE_UP;
     for (const std::string& implementation : implementations_of(op)) {
       SCOPED_TRACE(name(op) + " by " + implementation);
-      require(cudaMemset(out.get(), 0xff, static_cast<std::size_t>(T * F * element_bytes)), "cudaMemset");
-      Desc desc{.op = op, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
-      if (gated) {
-        desc.layout = Layout::gate_up();
-        desc.activation = Activation::relu();
-      }
-      desc.hidden_size = D;
-      desc.intermediate_size = F;
-      desc.implementation = implementation;
-      const std::optional<Plan> plan = plan_for(desc);
-      if (!plan) continue;
-      const void* half = gated ? weights.get() : nullptr;
-      plan->run({.tokens = T, .x = x.get(), .gate = half, .up = gated ? nullptr : weights.get(), .out = out.get()});
-
-      std::vector<std::byte> rows(static_cast<std::size_t>(T * F * element_bytes));
-      device_memory().download(rows.data(), out.get(), rows.size());
-      const auto row_at = [&](std::int64_t row) { return rows.data() + row * F * element_bytes; };
-      for (const std::int64_t row : {std::int64_t{0}, tokens_period - 1}) {
-        std::vector<std::byte> x_row = x.window(row * D, D);
-        Desc one = desc;
-        one.implementation.clear();
-        const gatefold_error_report report = check(one,
-                                                   {.tokens = 1,
-                                                    .x = x_row.data(),
-                                                    .gate = gated ? weight_rows.data() : nullptr,
-                                                    .up = gated ? nullptr : weight_rows.data(),
-                                                    .out = row_at(row)},
-                                                   GATEFOLD_DATA_ZERO_MEAN);
-        EXPECT_EQ(report.violations, 0) << "row " << row << " column " << report.worst_column;
-      }
+      if (!product.run(op, Activation::relu(), implementation)) continue;
+      device_memory().download(rows.data(), product.out().get(), rows.size());
+      for (const std::int64_t row : {std::int64_t{0}, tokens_period - 1}) product.expect_right(row, row_at(row));
       std::int64_t untouched = 0;  // elements of the first tokens
       for (std::int64_t i = 0; i < tokens_period * F; ++i) {
         untouched += rows[2 * i] == std::byte{0xff} && rows[2 * i + 1] == std::byte{0xff};

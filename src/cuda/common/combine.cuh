@@ -12,6 +12,14 @@ struct Pair {
   float high;
 };
 
+// Two columns, each for itself.
+template <ActivationKind kind>
+struct EachColumn {
+  __device__ Pair operator()(float g0, float u0, float g1, float u1) const {
+    return {GatedActivation<kind>::gated(g0, u0), GatedActivation<kind>::gated(g1, u1)};
+  }
+};
+
 // What the epilogue applies, as a kernel argument: the activation is a run-time value here, since one more template
 // argument would compile the main loop seven times over. The branch is uniform and taken once per tile.
 struct Combine {
@@ -60,11 +68,6 @@ struct Combine {
     return g * u * (g < 0.0F ? tail : 1.0F - tail);
   }
 
-  template <ActivationKind fixed>
-  static __device__ Pair apply(float g0, float u0, float g1, float u1) {
-    return {GatedActivation<fixed>::gated(g0, u0), GatedActivation<fixed>::gated(g1, u1)};
-  }
-
   // Calls function with a callable (gate, up, gate, up) -> Pair.
   template <class Function>
   __device__ void dispatch(Function function) const {
@@ -79,10 +82,8 @@ struct Combine {
       case Kind::gelu_erf:
         return function(
             [](float g0, float u0, float g1, float u1) { return Pair{gelu_erf(g0, u0), gelu_erf(g1, u1)}; });
-      case Kind::relu:
-        return function([](float g0, float u0, float g1, float u1) { return apply<Kind::relu>(g0, u0, g1, u1); });
-      case Kind::sigmoid:
-        return function([](float g0, float u0, float g1, float u1) { return apply<Kind::sigmoid>(g0, u0, g1, u1); });
+      case Kind::relu: return function(EachColumn<Kind::relu>{});
+      case Kind::sigmoid: return function(EachColumn<Kind::sigmoid>{});
       case Kind::swiglu_clamped:
         return function([this](float g0, float u0, float g1, float u1) {
           const float c0 = below(g0, limit);
@@ -90,8 +91,7 @@ struct Combine {
           return sigmoid_pair(c0 * linear(u0), alpha * c0, c1 * linear(u1), alpha * c1);
         });
       case Kind::identity:
-      case Kind::none:
-        return function([](float g0, float u0, float g1, float u1) { return apply<Kind::identity>(g0, u0, g1, u1); });
+      case Kind::none: return function(EachColumn<Kind::identity>{});
     }
   }
 };
@@ -105,28 +105,21 @@ struct ExactCombine {
   ActivationKind kind = ActivationKind::none;
   GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
 
-  template <ActivationKind fixed, class Function>
-  static __device__ void with(Function function) {
-    function([](float g0, float u0, float g1, float u1) {
-      return Pair{GatedActivation<fixed>::gated(g0, u0), GatedActivation<fixed>::gated(g1, u1)};
-    });
-  }
-
   template <class Function>
   __device__ void dispatch(Function function) const {
     using Kind = ActivationKind;
     switch (kind) {
-      case Kind::silu: return with<Kind::silu>(function);
-      case Kind::gelu_tanh: return with<Kind::gelu_tanh>(function);
-      case Kind::gelu_erf: return with<Kind::gelu_erf>(function);
-      case Kind::relu: return with<Kind::relu>(function);
-      case Kind::sigmoid: return with<Kind::sigmoid>(function);
+      case Kind::silu: return function(EachColumn<Kind::silu>{});
+      case Kind::gelu_tanh: return function(EachColumn<Kind::gelu_tanh>{});
+      case Kind::gelu_erf: return function(EachColumn<Kind::gelu_erf>{});
+      case Kind::relu: return function(EachColumn<Kind::relu>{});
+      case Kind::sigmoid: return function(EachColumn<Kind::sigmoid>{});
       case Kind::swiglu_clamped:
         return function([this](float g0, float u0, float g1, float u1) {
           return Pair{clamped.gated(g0, u0), clamped.gated(g1, u1)};
         });
       case Kind::identity:
-      case Kind::none: return with<Kind::identity>(function);
+      case Kind::none: return function(EachColumn<Kind::identity>{});
     }
   }
 };
