@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 
 namespace gatefold::bench {
@@ -65,10 +67,13 @@ std::vector<Timing> time_in_rounds(const std::vector<Provider>& providers, const
       counts.push_back(iterations_per_round(stopwatch, provider, options.milliseconds));
       timings.push_back({provider.name, {}});
     }
+    std::vector<std::size_t> order(providers.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::mt19937 random(1);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same order in every run
     for (int round = 0; round < options.rounds; ++round) {
-      for (std::size_t i = 0; i < providers.size(); ++i) {
-        // Each round begins with another provider: no one always follows the same one.
-        const std::size_t p = (i + static_cast<std::size_t>(round)) % providers.size();
+      // No provider always follows the same one, whose heat it would inherit.
+      std::shuffle(order.begin(), order.end(), random);
+      for (const std::size_t p : order) {
         stopwatch.time(providers[p], round * counts[p], counts[p]);  // until clocks and power are this provider's own
         const double milliseconds = stopwatch.time(providers[p], round * counts[p], counts[p]);
         timings[p].microseconds.push_back(1000.0 * milliseconds / counts[p]);
