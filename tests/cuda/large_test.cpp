@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda_support.hpp"
+#include "graph.hpp"
 #include "ops/targets.hpp"
 #include "support/values.hpp"
 
@@ -175,8 +176,10 @@ class LargeProduct {
         out_(device_memory(), static_cast<std::size_t>(T_ * F_ * element_bytes)),
         weight_rows_(weights_.window(0, 2 * F_ * D_)) {}
 
+  enum class By { call, graph };
+
   // Into a poisoned output; false where the implementation doesn't take the product.
-  bool run(gatefold_op op, const Activation& activation, const std::string& implementation) {
+  bool run(gatefold_op op, const Activation& activation, const std::string& implementation, By by = By::call) {
     desc_ = {.op = op, .dtype = dtype, .device = GATEFOLD_DEVICE_CUDA};
     if (gated()) {
       desc_.layout = Layout::gate_up();
@@ -187,8 +190,19 @@ class LargeProduct {
     desc_.implementation = implementation;
     require(cudaMemset(out_.get(), 0xff, static_cast<std::size_t>(T_ * F_ * element_bytes)), "cudaMemset");
     const std::optional<Plan> plan = plan_for(desc_);
-    if (plan) plan->run(args(T_, x_.get(), weights_.get(), out_.get()));
-    return plan.has_value();
+    if (!plan) return false;
+    Args operands = args(T_, x_.get(), weights_.get(), out_.get());
+    if (by == By::call) {
+      plan->run(operands);
+    } else {
+      const Stream stream;
+      operands.stream = stream.get();
+      require(cudaDeviceSynchronize(), "poisoning the output");
+      const Graph graph(stream.get(), [&] { plan->run(operands); });
+      graph.launch(stream.get());
+      stream.wait();
+    }
+    return true;
   }
 
   const Allocation& out() const { return out_; }
@@ -263,6 +277,11 @@ TEST(Large, ProductRounds) {
         different += std::memcmp(row_at(row), row_at(row - tokens_period), F * element_bytes) != 0;
       }
       EXPECT_EQ(different, 0);
+      if (op != GATEFOLD_OP_GATE_UP) continue;
+      product.run(op, Activation::relu(), implementation, LargeProduct::By::graph);
+      std::vector<std::byte> captured(rows.size());
+      device_memory().download(captured.data(), product.out().get(), captured.size());
+      EXPECT_EQ(std::memcmp(captured.data(), rows.data(), rows.size()), 0) << "a capture of all the launches";
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda_support.hpp"
+#include "graph.hpp"
 #include "lane.hpp"
 #include "ops/targets.hpp"
 
@@ -39,29 +40,6 @@ TEST_P(Streams, TwoAtOnce) {
   EXPECT_EQ(first, two.result(*experiment_));
   EXPECT_EQ(first, experiment_->out_bytes());
 }
-
-// What is enqueued on a stream during a capture, under the strictest mode: a forbidden call from any thread fails.
-class Graph {
- public:
-  template <class Work>
-  Graph(cudaStream_t stream, Work work) {
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-    work();
-    require(cudaStreamEndCapture(stream, &graph_), "cudaStreamEndCapture");
-    require(cudaGraphInstantiate(&replay_, graph_, 0), "cudaGraphInstantiate");
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() {
-    static_cast<void>(cudaGraphExecDestroy(replay_));
-    static_cast<void>(cudaGraphDestroy(graph_));
-  }
-  void launch(cudaStream_t stream) const { require(cudaGraphLaunch(replay_, stream), "cudaGraphLaunch"); }
-
- private:
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t replay_ = nullptr;
-};
 
 // The graph's result is that of a direct run; replayed on a poisoned output it is written anew.
 TEST_P(Streams, IsCapturedIntoAGraph) {
