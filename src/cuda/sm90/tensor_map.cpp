@@ -40,15 +40,17 @@ CUtensorMapSwizzle swizzle_mode(Swizzle swizzle) {
 }
 
 template <std::size_t rank>
-Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, const Box<rank>& box, Swizzle swizzle) {
+Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, const Box<rank>& box, Swizzle swizzle,
+              Promotion promotion) {
   const Encode function = encode_function();
   if (function == nullptr) return {GATEFOLD_ERROR_DEVICE, "the driver has no cuTensorMapEncodeTiled"};
   std::array<cuuint32_t, rank> element_strides;
   element_strides.fill(1);
-  const CUresult result =
-      function(&map, type, rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(), box.box.data(),
-               element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(swizzle),
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUtensorMapL2promotion l2 =
+      promotion == Promotion::bytes_128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+  const CUresult result = function(&map, type, rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(),
+                                   box.box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                   swizzle_mode(swizzle), l2, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return {};
   return {GATEFOLD_ERROR_DEVICE, concat("cuTensorMapEncodeTiled: error ", static_cast<int>(result), " for ",
                                         box.sizes[1], " x ", box.sizes[0], " elements at ", base)};
@@ -63,11 +65,11 @@ Status encode_matrix(CUtensorMap& map, CUtensorMapDataType type, const MatrixVie
   const Box<2> box{{static_cast<cuuint64_t>(view.columns), static_cast<cuuint64_t>(view.rows)},
                    {bytes(view.ld)},
                    {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)}};
-  return encode(map, type, view.base, box, swizzle);
+  return encode(map, type, view.base, box, swizzle, Promotion::bytes_256);
 }
 
 Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
-                   int box_rows) {
+                   int box_rows, Promotion promotion) {
   const std::int64_t block = lines.block;
   // A half in one piece may be shorter than the box, which then reaches past its end and gets zeros there. The box must
   // still count box_rows rows: the ring waits for that many bytes.
@@ -78,7 +80,7 @@ Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView&
                    {bytes(half.ld), bytes(half.ld * lines.period)},
                    {64, in_block, static_cast<cuuint32_t>(box_rows) / in_block}};
   const auto* first = static_cast<const std::byte*>(half.base) + half.ld * lines.first * 2;
-  return encode(map, type, first, box, Swizzle::bytes_128);
+  return encode(map, type, first, box, Swizzle::bytes_128, promotion);
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -9,6 +9,9 @@
 
 namespace gatefold::cuda::sm90 {
 
+// How much of a line's surroundings memory sends to L2 with it.
+enum class Promotion : std::uint8_t { bytes_128, bytes_256 };
+
 enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
 
 // A row-major matrix of 16-bit elements as the copy engine sees it.
@@ -27,6 +30,6 @@ Status encode_matrix(CUtensorMap& map, CUtensorMapDataType type, const MatrixVie
 // element (k, r, b) lies at base + (first + b * period + r) * ld + k. A block of rows or fewer than box_rows each fills
 // the box block by block: box_rows is a multiple of the block, or the block of box_rows.
 Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
-                   int box_rows);
+                   int box_rows, Promotion promotion);
 
 }  // namespace gatefold::cuda::sm90
