@@ -1,49 +1,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
+#include "tile_measurement.hpp"
 
 // The cost model against the measurement of every compiled kernel that is kept with the results: whether a change of
 // the model would still choose well on an H200.
 namespace gatefold::cuda::sm90 {
 namespace {
 
-using Cell = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // hidden size, intermediate size, tokens
+using bench::TileCell;
 
-// Microseconds by the kernel's name, of those that were run until they were settled: the others were more than 12 %
-// slower than the best.
-using Times = std::map<std::string, double>;
-
-struct Measurement {
-  std::map<Cell, Times> cells;
-  std::set<std::string> kernels;
-};
-
-Measurement measurement() {
-  Measurement result;
-  std::ifstream file(GATEFOLD_SM90_TILES);
-  const nlohmann::json rows = nlohmann::json::parse(file).at("rows");
-  for (const nlohmann::json& row : rows) {
-    const std::string kernel = row.at("tile");
-    result.kernels.insert(kernel);
-    Times& times = result.cells[{row.at("hidden_size"), row.at("intermediate_size"), row.at("tokens")}];
-    if (row.at("settled")) times[kernel] = row.at("time_us");
-  }
-  return result;
-}
-
-double least(const Times& times) {
-  return std::ranges::min_element(times, {}, [](const auto& entry) { return entry.second; })->second;
-}
+bench::TileMeasurement measurement() { return bench::read_tile_measurement(GATEFOLD_SM90_TILES); }
 
 TEST(MeasuredChoice, IsOfTheKernelsThatAreCompiled) {
   std::set<std::string> compiled;
@@ -52,18 +24,17 @@ TEST(MeasuredChoice, IsOfTheKernelsThatAreCompiled) {
 }
 
 TEST(MeasuredChoice, IsWithinThreePercentOfTheBestIn95Percent) {
-  const Measurement measured = measurement();
+  const bench::TileMeasurement measured = measurement();
   ASSERT_EQ(measured.cells.size(), 35U * 12U);
   DeviceProperties h200;
   h200.multiprocessors = 132;
-  int near = 0;
-  for (const auto& [cell, times] : measured.cells) {
-    const auto& [D, F, T] = cell;
-    const Kernel* chosen = choose(kernels(DType::bf16, true), gated_problem(D, F), T, machine_of(h200));
-    const auto time = times.find(name(chosen->config));
-    if (time != times.end() && time->second <= 1.03 * least(times)) ++near;
-  }
-  EXPECT_GE(near, 0.95 * static_cast<double>(measured.cells.size())) << "of " << measured.cells.size();
+  const auto near = std::ranges::count_if(measured.cells, [&](const TileCell& cell) {
+    const Problem problem = gated_problem(cell.hidden_size, cell.intermediate_size);
+    const Kernel* chosen = choose(kernels(DType::bf16, true), problem, cell.tokens, machine_of(h200));
+    return cell.regret(name(chosen->config)) <= 0.03;
+  });
+  EXPECT_GE(static_cast<double>(near), 0.95 * static_cast<double>(measured.cells.size()))
+      << "of " << measured.cells.size();
 }
 
 }  // namespace

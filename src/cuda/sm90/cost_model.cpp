@@ -11,28 +11,6 @@ namespace {
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
-// Fitted to an H200's settled times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
-// (results/h200/sm90_tiles.json, by bench_sm90_tiles): on average 2.1 % off, and the choice within 3 % of the best
-// kernel in 97 % of the cells, to 95 of which the test MeasuredChoice holds it. Fitted to one half of the shapes, it
-// chose so in 93 to 96 % of the other half's cells.
-//
-// Launch, first loads, and the last tile's epilogue.
-constexpr double fixed_seconds = 3.4e-6;
-// A tile's epilogue where the warpgroups work together: nothing multiplies meanwhile.
-constexpr double exposed_epilogue_seconds = 1.0e-6;
-// A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
-constexpr double idle_share = 0.765;
-// A round of half tiles takes more than half a round: each brings as many weights as a whole one.
-constexpr double half_round = 0.615;
-// Of the shorter of arithmetic and memory traffic, the part that the longer does not hide.
-constexpr double exposed_share = 0.165;
-// What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
-// memory.
-constexpr double most_of_share = 1.30;
-
-// A producer thread asks for a box in this time, whatever its size (24 in a k-step of 2.0 us, when one brought all).
-constexpr double box_seconds = 82e-9;
-
 // The read bandwidth of an H200 as these kernels reach it; a card of this architecture with less shifts where
 // arithmetic begins to matter.
 constexpr double bytes_per_second = 4.07e12;
@@ -44,6 +22,18 @@ int boxes_per_step(const Config& c, const Geometry& g) {
 
 }  // namespace
 
+// Fitted to an H200's settled times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
+// (results/h200/sm90_tiles.json, by bench_sm90_tiles; fit_sm90_cost_model): on average 2.1 % off, and the choice within
+// 3 % of the best kernel in 97 % of the cells, to 95 of which the test MeasuredChoice holds it. Boxes, of which a
+// k-step of that measurement has one or two, are 24 in a k-step of 2.0 us, when one thread brought all.
+constexpr Figures h200_figures{.fixed_seconds = 3.4e-6,
+                               .exposed_epilogue_seconds = 1.0e-6,
+                               .idle_share = 0.765,
+                               .half_round = 0.615,
+                               .exposed_share = 0.165,
+                               .most_of_share = 1.30,
+                               .box_seconds = 82e-9};
+
 Machine machine_of(const DeviceProperties& device) { return {device.multiprocessors, bytes_per_second}; }
 
 bool fits_layout(const Config& config, const Problem& problem) {
@@ -51,7 +41,8 @@ bool fits_layout(const Config& config, const Problem& problem) {
   return boxes.body_rows % 8 == 0 && boxes.edge_rows % 8 == 0;
 }
 
-double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine) {
+double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine,
+                         const Figures& figures) {
   const Config& c = kernel.config;
   const auto D = static_cast<double>(problem.hidden_size);
   const auto F = static_cast<double>(problem.intermediate_size);
@@ -63,7 +54,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const bool split = g.whole_tiles < tiles;
   const double rounds = whole_rounds + (split ? 0.5 : 0.0);
   const double filled = static_cast<double>(tiles) / clusters;
-  const double effective = filled + idle_share * (whole_rounds + (split ? half_round : 0.0) - filled);
+  const double effective = filled + figures.idle_share * (whole_rounds + (split ? figures.half_round : 0.0) - filled);
   const double tile_flops = 2.0 * c.tile_m * c.tile_n * D;
   const double arithmetic = effective * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12);
 
@@ -72,11 +63,11 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   // Blocks that multiply the same weights by different tokens read them from memory once.
   const double weights_of_one = rounds * 2.0 * c.tile_n * D / g.m_tiles;
   const double traffic =
-      std::max(bytes, weights_of_one * machine.multiprocessors / most_of_share) / machine.bytes_per_second;
-  const double copies = rounds * g.k_steps * boxes_per_step(c, g) * box_seconds;
-  const double epilogues = c.pingpong ? 0.0 : rounds * exposed_epilogue_seconds;
-  return std::max({arithmetic, traffic, copies}) + exposed_share * std::min(arithmetic, traffic) + epilogues +
-         fixed_seconds;
+      std::max(bytes, weights_of_one * machine.multiprocessors / figures.most_of_share) / machine.bytes_per_second;
+  const double copies = rounds * g.k_steps * boxes_per_step(c, g) * figures.box_seconds;
+  const double epilogues = c.pingpong ? 0.0 : rounds * figures.exposed_epilogue_seconds;
+  return std::max({arithmetic, traffic, copies}) + figures.exposed_share * std::min(arithmetic, traffic) + epilogues +
+         figures.fixed_seconds;
 }
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,

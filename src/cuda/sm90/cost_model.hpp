@@ -18,9 +18,25 @@ Machine machine_of(const DeviceProperties& device);
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);
 
+// What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).
+struct Figures {
+  double fixed_seconds;             // launch, first loads, and the last tile's epilogue
+  double exposed_epilogue_seconds;  // of a tile whose warpgroups work together: nothing multiplies meanwhile
+  // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
+  double idle_share;
+  double half_round;     // of half tiles, in rounds of whole ones: each half brings as many weights as a whole one
+  double exposed_share;  // of the shorter of arithmetic and memory traffic, what the longer does not hide
+  // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
+  // memory.
+  double most_of_share;
+  double box_seconds;  // in which a producer thread asks for a box, whatever its size
+};
+extern const Figures h200_figures;
+
 // Seconds that a run should take, to compare kernels with: rounds of tiles, each at the kernel's rate, or the bytes
 // that must be moved, or the boxes they come in, whichever takes longest, and what of the rest is exposed.
-double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);
+double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine,
+                         const Figures& figures = h200_figures);
 
 // The kernel of least estimated time among those that fit, or null.
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,

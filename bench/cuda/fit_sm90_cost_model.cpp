@@ -1,0 +1,210 @@
+// Fits the figures of the sm_90 cost model to a measurement of bench_sm90_tiles: the rates of family.cuh, and Figures
+// and the bandwidth of cost_model.cpp. A local search from the figures that are compiled: steps that help are kept,
+// large ones first. Needs no GPU. Prints how well either set chooses, and the figures as they stand in the source.
+//     fit_sm90_cost_model MEASUREMENT [--steps N] [--seed N] [--holdout 1]
+// With --holdout 1 it fits to every other shape, from figures that know nothing of the measurement, and prints how well
+// that chooses for the rest.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cuda/sm90/cost_model.hpp"
+#include "program.hpp"
+#include "tile_measurement.hpp"
+
+namespace gatefold::bench {
+namespace {
+
+using cuda::sm90::Figures;
+using cuda::sm90::Kernel;
+using cuda::sm90::Machine;
+
+constexpr double tolerance = 0.03;  // of the best kernel's time: the choice is near
+
+// What is fitted. (The boxes' time is not: all boxes of this measurement are whole halves.)
+struct Model {
+  std::vector<Kernel> kernels;
+  Machine machine;
+  Figures figures;
+
+  double seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens) const {
+    return estimated_seconds(kernel, problem, tokens, machine, figures);
+  }
+};
+
+struct Figure {
+  std::string name;
+  double step;  // in which it is written
+  double unit;
+  double& (*of)(Model& model, std::size_t index);
+  std::size_t index = 0;
+};
+
+std::vector<Figure> figures_of(const Model& model) {
+  std::vector<Figure> all{
+      {"bytes_per_second", 0.01, 1e12, [](Model& m, std::size_t) -> double& { return m.machine.bytes_per_second; }},
+      {"fixed_seconds", 0.05, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.fixed_seconds; }},
+      {"exposed_epilogue_seconds", 0.05, 1e-6,
+       [](Model& m, std::size_t) -> double& { return m.figures.exposed_epilogue_seconds; }},
+      {"idle_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_share; }},
+      {"half_round", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.half_round; }},
+      {"exposed_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.exposed_share; }},
+      {"most_of_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_share; }}};
+  for (std::size_t i = 0; i < model.kernels.size(); ++i) {
+    all.push_back({name(model.kernels[i].config), 0.5, 1.0,
+                   [](Model& m, std::size_t index) -> double& { return m.kernels[index].teraflops; }, i});
+  }
+  return all;
+}
+
+Model compiled_model() {
+  const auto kernels = cuda::sm90::kernels(DType::bf16, true);
+  cuda::DeviceProperties h200;
+  h200.multiprocessors = 132;
+  return {{kernels.begin(), kernels.end()}, cuda::sm90::machine_of(h200), cuda::sm90::h200_figures};
+}
+
+// All kernels alike, the rest guessed.
+Model rough_model() {
+  Model model = compiled_model();
+  for (Kernel& kernel : model.kernels) kernel.teraflops = 700.0;
+  model.machine.bytes_per_second = 4e12;
+  model.figures = {.fixed_seconds = 5e-6,
+                   .exposed_epilogue_seconds = 1e-6,
+                   .idle_share = 1.0,
+                   .half_round = 0.5,
+                   .exposed_share = 0.1,
+                   .most_of_share = 1.0,
+                   .box_seconds = model.figures.box_seconds};
+  return model;
+}
+
+Problem problem_of(const TileCell& cell) {
+  Problem problem;
+  problem.op = Op::gate_up;
+  problem.dtype = DType::bf16;
+  problem.layout = {LayoutKind::gate_up, 0};
+  problem.hidden_size = cell.hidden_size;
+  problem.intermediate_size = cell.intermediate_size;
+  return problem;
+}
+
+struct Quality {
+  double near = 0.0;    // share of the cells whose choice is within the tolerance of the best kernel
+  double regret = 0.0;  // of the choice, on average
+  double error = 0.0;   // of the estimates of settled kernels, |log(estimate / time)| on average
+  double loss = 0.0;    // what the search makes small
+};
+
+Quality quality_of(const Model& model, const std::vector<TileCell>& cells) {
+  Quality q;
+  double times = 0.0;
+  double bounded_squares = 0.0;
+  for (const TileCell& cell : cells) {
+    const Problem problem = problem_of(cell);
+    const Kernel* chosen = &model.kernels.front();
+    double least = HUGE_VAL;
+    for (const Kernel& kernel : model.kernels) {
+      const double seconds = model.seconds(kernel, problem, cell.tokens);
+      if (seconds < least) {
+        least = seconds;
+        chosen = &kernel;
+      }
+      const auto time = cell.microseconds.find(name(kernel.config));
+      if (time == cell.microseconds.end()) continue;
+      const double error = std::log(seconds * 1e6 / time->second);
+      q.error += std::abs(error);
+      bounded_squares += std::min(error * error, 0.01);  // one cell that is far off doesn't pull the others along
+      times += 1.0;
+    }
+    const double regret = cell.regret(name(chosen->config));
+    q.regret += regret;
+    q.near += regret <= tolerance ? 1.0 : 0.0;
+  }
+  const auto count = static_cast<double>(cells.size());
+  q.near /= count;
+  q.regret /= count;
+  q.error /= times;
+  // A percent of regret weighs as much as a quarter of the cells not being near, or estimates that are 4 % off.
+  q.loss = 15.0 * q.regret + 0.6 * (1.0 - q.near) + 100.0 * bounded_squares / times;
+  return q;
+}
+
+// Of `steps` changes of one to three figures by some steps, those that lessen the loss.
+Model fitted(Model model, const std::vector<TileCell>& cells, int steps, unsigned seed) {
+  const std::vector<Figure> figures = figures_of(model);
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  double least = quality_of(model, cells).loss;
+  for (int i = 0; i < steps; ++i) {
+    const double width = 1.0 + 20.0 * (1.0 - static_cast<double>(i) / steps);
+    Model changed = model;
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+      const Figure& figure = figures[random() % figures.size()];
+      double& value = figure.of(changed, figure.index);
+      const double step = figure.step * figure.unit;
+      value = std::max(step, std::round(value / step + width * normal(random)) * step);
+    }
+    const double loss = quality_of(changed, cells).loss;
+    if (loss >= least) continue;
+    least = loss;
+    model = changed;
+  }
+  return model;
+}
+
+void print(const char* what, const Model& model, const std::vector<TileCell>& cells) {
+  const Quality q = quality_of(model, cells);
+  std::printf(
+      "%s: of %zu cells the choice is within %.0f %% of the best kernel in %.1f %%, %.2f %% slower on average; "
+      "estimates are %.1f %% off, loss %.4f\n",
+      what, cells.size(), 100.0 * tolerance, 100.0 * q.near, 100.0 * q.regret, 100.0 * q.error, q.loss);
+}
+
+void run(int argc, char** argv) {
+  if (argc < 2) throw std::invalid_argument("the first argument is a file of bench_sm90_tiles");
+  int steps = 20000;
+  unsigned seed = 0;
+  bool holdout = false;
+  parse_options(argc, argv, 2,
+                {{"--steps", [&](const char* value) { steps = std::max(0, std::atoi(value)); }},
+                 {"--seed", [&](const char* value) { seed = static_cast<unsigned>(std::atoi(value)); }},
+                 {"--holdout", [&](const char* value) { holdout = std::atoi(value) != 0; }}});
+  TileMeasurement measurement = read_tile_measurement(argv[1]);
+  std::vector<TileCell> rest;
+  if (holdout) {
+    std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+    for (const TileCell& c : measurement.cells) shapes.emplace(c.hidden_size, c.intermediate_size);
+    const auto held_out = std::ranges::stable_partition(measurement.cells, [&](const TileCell& c) {
+      return std::distance(shapes.begin(), shapes.find({c.hidden_size, c.intermediate_size})) % 2 == 0;
+    });
+    rest.assign(held_out.begin(), held_out.end());
+    measurement.cells.erase(held_out.begin(), held_out.end());
+  }
+  const Model before = compiled_model();
+  for (const Kernel& kernel : before.kernels) {
+    if (!measurement.kernels.contains(name(kernel.config))) {
+      throw std::runtime_error(name(kernel.config) + ": is compiled, but not in " + argv[1]);
+    }
+  }
+  print("compiled", before, measurement.cells);
+  Model model = fitted(holdout ? rough_model() : before, measurement.cells, steps, seed);
+  print("fitted", model, measurement.cells);
+  if (holdout) print("fitted, on the other shapes", model, rest);
+  for (const Figure& f : figures_of(model)) {
+    std::printf("  %-30s %g x %g\n", f.name.c_str(), f.of(model, f.index) / f.unit, f.unit);
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::bench
+
+int main(int argc, char** argv) {
+  return gatefold::bench::guarded_main("fit_sm90_cost_model", [&] { gatefold::bench::run(argc, argv); });
+}
