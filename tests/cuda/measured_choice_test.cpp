@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cuda/sm90/cost_model.hpp"
+#include "cuda/tile_measurement.hpp"
 #include "gated_problem.hpp"
-#include "tile_measurement.hpp"
 
 // The cost model against the measurement of every compiled kernel that is kept with the results: whether a change of
 // the model would still choose well on an H200.
