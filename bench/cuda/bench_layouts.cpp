@@ -124,7 +124,7 @@ void write_row(std::FILE* file, const Row& r) {
 
 void run(int argc, char** argv) {
   std::string json;
-  RoundOptions options{15, 60.0};  // a case then moves by less than 1 % from run to run
+  RoundOptions options{15, 60.0};  // nine left up to 1.5 % of luck in a case
   parse_options(argc, argv, 1,
                 {{"--json", [&](const char* value) { json = value; }},
                  {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});

@@ -22,6 +22,7 @@
 #include "device_buffer.hpp"
 #include "program.hpp"
 #include "rounds.hpp"
+#include "tile_measurement.hpp"
 
 namespace gatefold::bench {
 namespace {
@@ -30,9 +31,6 @@ using cuda::sm90::Kernel;
 
 constexpr std::int64_t token_counts[] = {65, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192};
 constexpr std::int64_t most_tokens = 8192;
-constexpr double tolerance = 0.03;  // of the best kernel's time
-// A burst may flatter a kernel that draws more power than it can have for long, by up to a tenth or so.
-constexpr double contends = 0.12;
 constexpr RoundOptions burst{1, 4.0};
 
 struct Shape {
@@ -112,20 +110,6 @@ struct Data {
   }
 };
 
-Problem problem_of(const Shape& shape) {
-  Problem p;
-  p.op = Op::gate_up;
-  p.dtype = DType::bf16;
-  p.device = Device::cuda;
-  p.layout = {LayoutKind::gate_up, 0};
-  p.activation.kind = ActivationKind::silu;
-  p.hidden_size = shape.hidden_size;
-  p.intermediate_size = shape.intermediate_size;
-  p.ld_x = p.ld_gate = p.ld_up = shape.hidden_size;
-  p.ld_out = shape.intermediate_size;
-  return p;
-}
-
 // Times those rows again that may hold the best kernel.
 void settle(std::vector<Row>& rows, const std::vector<Provider>& providers, const RoundOptions& options) {
   const double best = std::ranges::min_element(rows, {}, &Row::microseconds)->microseconds;
@@ -143,7 +127,7 @@ void settle(std::vector<Row>& rows, const std::vector<Provider>& providers, cons
 
 std::vector<Row> measure(const Shape& shape, std::int64_t tokens, const Data& data,
                          const cuda::DeviceProperties& device, const RoundOptions& options) {
-  const Problem problem = problem_of(shape);
+  const Problem problem = measured_problem(shape.hidden_size, shape.intermediate_size);
   const auto kernels = cuda::sm90::kernels(DType::bf16, true);
   std::vector<Provider> providers;
   for (const Kernel& kernel : kernels) {
@@ -208,7 +192,7 @@ void run(int argc, char** argv) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > options.seconds) break;
     const std::vector<Row> cell = measure(shape, tokens, data, device, options.rounds);
     regrets.push_back(regret(cell));
-    if (regrets.back() > tolerance) {
+    if (regrets.back() > near_best) {
       std::printf("D=%lld F=%lld T=%lld: the choice takes %.1f %% longer than the best\n",
                   static_cast<long long>(shape.hidden_size), static_cast<long long>(shape.intermediate_size),
                   static_cast<long long>(tokens), 100.0 * regrets.back());
@@ -216,9 +200,9 @@ void run(int argc, char** argv) {
     }
     rows.insert(rows.end(), cell.begin(), cell.end());
   }
-  const auto within = std::ranges::count_if(regrets, [](double r) { return r <= tolerance; });
+  const auto within = std::ranges::count_if(regrets, [](double r) { return r <= near_best; });
   std::printf("%zu of %zu cells: the choice is within %.0f %% of the best kernel in %.1f %%\n", regrets.size(),
-              cells.size(), 100.0 * tolerance,
+              cells.size(), 100.0 * near_best,
               100.0 * static_cast<double>(within) / static_cast<double>(regrets.size()));
   if (options.json.empty()) return;
   ResultFile file(options.json, argc, argv);

@@ -12,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/sm90/cost_model.hpp"
@@ -24,8 +25,6 @@ namespace {
 using cuda::sm90::Figures;
 using cuda::sm90::Kernel;
 using cuda::sm90::Machine;
-
-constexpr double tolerance = 0.03;  // of the best kernel's time: the choice is near
 
 // What is fitted. (The boxes' time is not: all boxes of this measurement are whole halves.)
 struct Model {
@@ -85,18 +84,8 @@ Model rough_model() {
   return model;
 }
 
-Problem problem_of(const TileCell& cell) {
-  Problem problem;
-  problem.op = Op::gate_up;
-  problem.dtype = DType::bf16;
-  problem.layout = {LayoutKind::gate_up, 0};
-  problem.hidden_size = cell.hidden_size;
-  problem.intermediate_size = cell.intermediate_size;
-  return problem;
-}
-
 struct Quality {
-  double near = 0.0;    // share of the cells whose choice is within the tolerance of the best kernel
+  double near = 0.0;    // share of the cells whose choice is near the best kernel
   double regret = 0.0;  // of the choice, on average
   double error = 0.0;   // of the estimates of settled kernels, |log(estimate / time)| on average
   double loss = 0.0;    // what the search makes small
@@ -107,7 +96,7 @@ Quality quality_of(const Model& model, const std::vector<TileCell>& cells) {
   double times = 0.0;
   double bounded_squares = 0.0;
   for (const TileCell& cell : cells) {
-    const Problem problem = problem_of(cell);
+    const Problem problem = measured_problem(cell.hidden_size, cell.intermediate_size);
     const Kernel* chosen = &model.kernels.front();
     double least = HUGE_VAL;
     for (const Kernel& kernel : model.kernels) {
@@ -125,7 +114,7 @@ Quality quality_of(const Model& model, const std::vector<TileCell>& cells) {
     }
     const double regret = cell.regret(name(chosen->config));
     q.regret += regret;
-    q.near += regret <= tolerance ? 1.0 : 0.0;
+    q.near += regret <= near_best ? 1.0 : 0.0;
   }
   const auto count = static_cast<double>(cells.size());
   q.near /= count;
@@ -159,12 +148,24 @@ Model fitted(Model model, const std::vector<TileCell>& cells, int steps, unsigne
   return model;
 }
 
+// Moves the cells of every other shape out of `cells`.
+std::vector<TileCell> take_every_other_shape(std::vector<TileCell>& cells) {
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  for (const TileCell& c : cells) shapes.emplace(c.hidden_size, c.intermediate_size);
+  const auto others = std::ranges::stable_partition(cells, [&](const TileCell& c) {
+    return std::distance(shapes.begin(), shapes.find({c.hidden_size, c.intermediate_size})) % 2 == 0;
+  });
+  std::vector<TileCell> taken(others.begin(), others.end());
+  cells.erase(others.begin(), others.end());
+  return taken;
+}
+
 void print(const char* what, const Model& model, const std::vector<TileCell>& cells) {
   const Quality q = quality_of(model, cells);
   std::printf(
       "%s: of %zu cells the choice is within %.0f %% of the best kernel in %.1f %%, %.2f %% slower on average; "
       "estimates are %.1f %% off, loss %.4f\n",
-      what, cells.size(), 100.0 * tolerance, 100.0 * q.near, 100.0 * q.regret, 100.0 * q.error, q.loss);
+      what, cells.size(), 100.0 * near_best, 100.0 * q.near, 100.0 * q.regret, 100.0 * q.error, q.loss);
 }
 
 void run(int argc, char** argv) {
@@ -178,15 +179,7 @@ void run(int argc, char** argv) {
                  {"--holdout", [&](const char* value) { holdout = std::atoi(value) != 0; }}});
   TileMeasurement measurement = read_tile_measurement(argv[1]);
   std::vector<TileCell> rest;
-  if (holdout) {
-    std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-    for (const TileCell& c : measurement.cells) shapes.emplace(c.hidden_size, c.intermediate_size);
-    const auto held_out = std::ranges::stable_partition(measurement.cells, [&](const TileCell& c) {
-      return std::distance(shapes.begin(), shapes.find({c.hidden_size, c.intermediate_size})) % 2 == 0;
-    });
-    rest.assign(held_out.begin(), held_out.end());
-    measurement.cells.erase(held_out.begin(), held_out.end());
-  }
+  if (holdout) rest = take_every_other_shape(measurement.cells);
   const Model before = compiled_model();
   for (const Kernel& kernel : before.kernels) {
     if (!measurement.kernels.contains(name(kernel.config))) {

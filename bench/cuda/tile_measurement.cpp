@@ -7,11 +7,6 @@
 #include <tuple>
 
 namespace gatefold::bench {
-namespace {
-
-constexpr double least_regret_of_unsettled = 0.12;  // `contends` of bench_sm90_tiles
-
-}  // namespace
 
 double TileCell::best() const {
   return std::ranges::min_element(microseconds, {}, [](const auto& entry) { return entry.second; })->second;
@@ -19,7 +14,7 @@ double TileCell::best() const {
 
 double TileCell::regret(const std::string& kernel) const {
   const auto time = microseconds.find(kernel);
-  return time == microseconds.end() ? least_regret_of_unsettled : time->second / best() - 1.0;
+  return time == microseconds.end() ? contends : time->second / best() - 1.0;
 }
 
 TileMeasurement read_tile_measurement(const std::string& path) {

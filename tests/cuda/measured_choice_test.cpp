@@ -31,7 +31,7 @@ TEST(MeasuredChoice, IsWithinThreePercentOfTheBestIn95Percent) {
   const auto near = std::ranges::count_if(measured.cells, [&](const TileCell& cell) {
     const Problem problem = gated_problem(cell.hidden_size, cell.intermediate_size);
     const Kernel* chosen = choose(kernels(DType::bf16, true), problem, cell.tokens, machine_of(h200));
-    return cell.regret(name(chosen->config)) <= 0.03;
+    return cell.regret(name(chosen->config)) <= bench::near_best;
   });
   EXPECT_GE(static_cast<double>(near), 0.95 * static_cast<double>(measured.cells.size()))
       << "of " << measured.cells.size();

@@ -24,8 +24,8 @@ int boxes_per_step(const Config& c, const Geometry& g) {
 
 // Fitted to an H200's settled times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
 // (results/h200/sm90_tiles.json, by bench_sm90_tiles; fit_sm90_cost_model): on average 2.1 % off, and the choice within
-// 3 % of the best kernel in 97 % of the cells, to 95 of which the test MeasuredChoice holds it. Boxes, of which a
-// k-step of that measurement has one or two, are 24 in a k-step of 2.0 us, when one thread brought all.
+// 3 % of the best kernel in 97 % of the cells, to 95 of which the test MeasuredChoice holds it. Only box_seconds
+// is of elsewhere: 24 boxes took a k-step of 2.0 us when one thread brought them all.
 constexpr Figures h200_figures{.fixed_seconds = 3.4e-6,
                                .exposed_epilogue_seconds = 1.0e-6,
                                .idle_share = 0.765,

@@ -9,7 +9,7 @@
 
 namespace gatefold::cuda::sm90 {
 
-// How much of a line's surroundings memory sends to L2 with it.
+// How many bytes memory sends to L2 at a time, around those that are asked for.
 enum class Promotion : std::uint8_t { bytes_128, bytes_256 };
 
 enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
