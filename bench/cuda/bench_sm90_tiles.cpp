@@ -29,7 +29,7 @@ namespace {
 
 using cuda::sm90::Kernel;
 
-constexpr std::int64_t token_counts[] = {65, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192};
+constexpr std::int64_t token_counts[] = {65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
 constexpr std::int64_t most_tokens = 8192;
 constexpr RoundOptions burst{1, 4.0};
 

@@ -54,7 +54,8 @@ std::vector<Figure> figures_of(const Model& model) {
       {"idle_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_share; }},
       {"half_round", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.half_round; }},
       {"exposed_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.exposed_share; }},
-      {"most_of_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_share; }}};
+      {"most_of_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_share; }},
+      {"latency_seconds", 0.02, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.latency_seconds; }}};
   for (std::size_t i = 0; i < model.kernels.size(); ++i) {
     all.push_back({name(model.kernels[i].config), 0.5, 1.0,
                    [](Model& m, std::size_t index) -> double& { return m.kernels[index].teraflops; }, i});
@@ -80,6 +81,7 @@ Model rough_model() {
                    .half_round = 0.5,
                    .exposed_share = 0.1,
                    .most_of_share = 1.0,
+                   .latency_seconds = 1e-6,
                    .box_seconds = model.figures.box_seconds};
   return model;
 }

@@ -46,7 +46,7 @@ TEST_P(Products, TailsOfTheSum) {
 
 TEST_P(Products, TailsOfTheTokens) {
   Random random = test_random();
-  for (const std::int64_t tile : {64, 128, 192, 256, 384, 512}) {  // and two of each of the first three, for clusters
+  for (const std::int64_t tile : {64, 128, 160, 192, 256, 320, 384, 512}) {
     for (const std::int64_t T : {tile - 1, tile, tile + 1}) {
       for (const std::int64_t F : {std::int64_t{40}, std::int64_t{264}}) {
         Spec s = aligned(T, 72, F);

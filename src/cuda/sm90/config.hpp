@@ -10,23 +10,26 @@ namespace gatefold::cuda::sm90 {
 // One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of a gated product one
 // half of those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
 struct Config {
-  int tile_m;      // tokens: a multiple of 64 x warpgroups_per_tile()
-  int tile_n;      // weight rows: the N of the wgmma
+  int tile_m;      // tokens: a multiple of 64 x warpgroups_per_tile(), or where transposed of 16
+  int tile_n;      // weight rows: the N of the wgmma, or where transposed its M
   int stages;      // slots of the ring between the copy engine and the tensor cores
   int warpgroups;  // that multiply; one more warpgroup holds the producers
   int cluster_m;   // thread blocks that share one weight tile, each loading a part for all
   int cluster_n;   // thread blocks that share one token tile
   bool gated;
   bool pingpong;  // each warpgroup computes a tile of its own, in turns, so that one multiplies while the other stores
+  bool transposed = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
 
   constexpr int warpgroups_per_tile() const { return pingpong ? 1 : warpgroups; }
   constexpr int threads() const { return 128 * (warpgroups + 1); }
   constexpr int cluster() const { return cluster_m * cluster_n; }
   constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
 
+  // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or where transposed gate's and up's.
+  constexpr int slabs() const { return (transposed ? tile_n : tile_m) / (64 * warpgroups_per_tile()); }
   // Rows of x come in boxes of 64 tokens per warpgroup. A tile of two such halves can be split in two, so that more
   // multiprocessors share a round that would not be full (geometry.hpp).
-  constexpr int halves() const { return tile_m / (64 * warpgroups_per_tile()); }
+  constexpr int halves() const { return transposed ? 1 : slabs(); }
   constexpr int box_rows() const { return tile_m / (halves() * cluster_n); }
 
   static constexpr int tile_k = 64;  // 128 bytes of a 16-bit type: the swizzle's row
@@ -48,7 +51,8 @@ struct Config {
 
 // What tells a shape from the others of its family: "256x192 cluster 1x2".
 inline std::string name(const Config& c) {
-  return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong ? " in turns" : "");
+  return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong ? " in turns" : "",
+                c.transposed ? " transposed" : "");
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -29,6 +29,8 @@ struct Figures {
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
   // memory.
   double most_of_share;
+  // From the request of weights that are in memory to their arrival, in a slot that was just multiplied.
+  double latency_seconds;
   double box_seconds;  // in which a producer thread asks for a box, whatever its size
 };
 extern const Figures h200_figures;

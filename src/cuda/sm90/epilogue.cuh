@@ -29,7 +29,7 @@ __device__ std::uint32_t pack(float low, float high) {
 // odd number of pieces, 88 columns, meet no bank twice as they are.
 template <Config config, class Element>
 struct Epilogue {
-  static constexpr int slabs = config.halves();  // per warpgroup
+  static constexpr int slabs = config.slabs();  // per warpgroup
   static constexpr int width = config.store_columns();
   static constexpr int chunk = width % 64 == 0 ? 64 : width % 32 == 0 ? 32 : width % 16 == 0 ? 16 : width;
   static constexpr Swizzle swizzle = chunk == 64   ? Swizzle::bytes_128
@@ -37,6 +37,7 @@ struct Epilogue {
                                      : chunk == 16 ? Swizzle::bytes_32
                                                    : Swizzle::none;
   static constexpr int chunks = width / chunk;
+  static constexpr int store_rows = 64;  // of the output, at a time
   static constexpr int slab_elements = 64 * chunk;
   static constexpr int passes = config.columns() / width;
 
@@ -51,12 +52,12 @@ struct Epilogue {
     return (row * pieces + (piece ^ (row * pieces / 8 % pieces))) * 16;
   }
 
-  // tCrC ((2, 2, tile_n / 8), slabs, 1): per 8 columns, two of row r and two of row r + 8.
+  // tCrC ((2, 2, tile_n / 8), slabs, 1): per 8 columns, two of row r and two of row r + 8. tile_slabs: those with
+  // tokens.
   template <class Accumulator, class Packed>
-  static __device__ void store(const CUtensorMap& out, const Tile& tile, Storage& storage, int thread,
+  static __device__ void store(const CUtensorMap& out, const Tile& tile, int tile_slabs, Storage& storage, int thread,
                                const Accumulator& tCrC, Packed columns_of) {
     const int warpgroup = thread / 128;
-    const int tile_slabs = tile.half ? 1 : slabs;
     const bool elected = thread % 128 == 0;
     const std::uint32_t lane = thread % 32;
     const std::uint32_t row = thread % 128 / 32 * 16 + lane % 16;  // this lane's address row in a 64-row slab
@@ -106,20 +107,20 @@ struct Epilogue {
   }
 
   template <class Accumulator>
-  static __device__ void run(const CUtensorMap& out, const Tile& tile, const Combine& combine, Storage& storage,
-                             int thread, const Accumulator& tCrC) {
+  static __device__ void run(const CUtensorMap& out, const Tile& tile, int tile_slabs, const Combine& combine,
+                             Storage& storage, int thread, const Accumulator& tCrC) {
     using namespace cute;
     if constexpr (config.gated) {
       constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
       combine.dispatch([&](auto act) {
-        store(out, tile, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int half) {
+        store(out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int half) {
           const Pair h = act(acc(make_coord(0, half, group), slab, 0), acc(make_coord(0, half, group + up), slab, 0),
                              acc(make_coord(1, half, group), slab, 0), acc(make_coord(1, half, group + up), slab, 0));
           return pack<Element>(h.low, h.high);
         });
       });
     } else {
-      store(out, tile, storage, thread, tCrC, [](const Accumulator& acc, int slab, int group, int half) {
+      store(out, tile, tile_slabs, storage, thread, tCrC, [](const Accumulator& acc, int slab, int group, int half) {
         return pack<Element>(acc(make_coord(0, half, group), slab, 0), acc(make_coord(1, half, group), slab, 0));
       });
     }

@@ -10,6 +10,7 @@ namespace gatefold::cuda::sm90 {
 struct TileShape {
   int m, n, stages, cluster_m, cluster_n;
   bool pingpong;
+  bool transposed = false;
 };
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 192 rows each, where blocks
@@ -27,11 +28,14 @@ inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
 inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
 inline constexpr TileShape row_128x208{128, 208, 4, 1, 2, false};
 inline constexpr TileShape tile_128x128{128, 128, 5, 1, 1, true};
+// Tokens that are no multiple of 64: 129 to 160, up to 192, and twice as many.
+inline constexpr TileShape tile_160x256{160, 256, 3, 1, 2, false, true};
+inline constexpr TileShape tile_192x256{192, 256, 3, 1, 2, false, true};
 
 template <const TileShape& tile, class E, bool is_gated>
 struct Shape {
-  static constexpr Config config{tile.m,         tile.n,         tile.stages, 2,
-                                 tile.cluster_m, tile.cluster_n, is_gated,    tile.pingpong};
+  static constexpr Config config{tile.m,   tile.n,        tile.stages,    2, tile.cluster_m, tile.cluster_n,
+                                 is_gated, tile.pingpong, tile.transposed};
   using Element = E;
 };
 
@@ -45,17 +49,18 @@ constexpr Kernel kernel_of(double teraflops) {
 // cost_model.cpp.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x192, E, true>(720.0), kernel_of<tile_256x176, E, true>(713.5),
-    kernel_of<tile_128x256, E, true>(706.0), kernel_of<tile_128x224, E, true>(705.0),
-    kernel_of<tile_128x160, E, true>(681.5), kernel_of<row_128x224, E, true>(687.0),
-    kernel_of<row_128x208, E, true>(684.0),  kernel_of<tile_128x128, E, true>(640.0),
+    kernel_of<tile_256x192, E, true>(723.5), kernel_of<tile_256x176, E, true>(710.0),
+    kernel_of<tile_128x256, E, true>(717.5), kernel_of<tile_128x224, E, true>(698.0),
+    kernel_of<tile_128x160, E, true>(681.5), kernel_of<row_128x224, E, true>(685.0),
+    kernel_of<row_128x208, E, true>(683.0),  kernel_of<tile_128x128, E, true>(649.5),
+    kernel_of<tile_160x256, E, true>(700.5), kernel_of<tile_192x256, E, true>(708.0),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x192, E, false>(720.0), kernel_of<tile_256x176, E, false>(713.5),
-    kernel_of<tile_128x256, E, false>(706.0), kernel_of<tile_128x224, E, false>(705.0),
-    kernel_of<tile_128x128, E, false>(640.0),
+    kernel_of<tile_256x192, E, false>(723.5), kernel_of<tile_256x176, E, false>(710.0),
+    kernel_of<tile_128x256, E, false>(717.5), kernel_of<tile_128x224, E, false>(698.0),
+    kernel_of<tile_128x128, E, false>(649.5),
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -67,6 +67,7 @@ std::int32_t shares_per_leg(const Config& config, const Geometry& g, std::int32_
 
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
   Geometry g{};
+  g.tokens = static_cast<std::int32_t>(tokens);
   g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, Config::tile_k));
   g.m_tiles = tiles_of(tokens, config.tile_m, config.cluster_m);
   g.n_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);

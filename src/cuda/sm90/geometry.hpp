@@ -20,6 +20,7 @@ struct HalfBoxes {
 
 // What changes from call to call, in units that the kernel needs.
 struct Geometry {
+  std::int32_t tokens;
   std::int32_t k_steps;           // ceil(D / tile_k)
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
   std::int32_t n_tiles;           // likewise of the output's columns

@@ -3,6 +3,7 @@
 #include "cuda/sm90/epilogue.cuh"
 #include "cuda/sm90/loader.cuh"
 #include "cuda/sm90/mainloop.cuh"
+#include "cuda/sm90/transposed_epilogue.cuh"
 
 namespace gatefold::cuda::sm90 {
 
@@ -24,9 +25,13 @@ struct Arguments : DelaySeed {
 };
 
 template <Config config, class Element>
+using EpilogueOf =
+    std::conditional_t<config.transposed, TransposedEpilogue<config, Element>, Epilogue<config, Element>>;
+
+template <Config config, class Element>
 struct SharedStorage {
   Slots<config, Element> slots;
-  typename Epilogue<config, Element>::Storage epilogue;
+  typename EpilogueOf<config, Element>::Storage epilogue;
   Ring<config> ring;
 };
 
@@ -37,7 +42,7 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   constexpr Config config = Shape::config;
   using Element = typename Shape::Element;
   using Mainloop = sm90::Mainloop<config, Element>;
-  using Epilogue = sm90::Epilogue<config, Element>;
+  using Epilogue = EpilogueOf<config, Element>;
   using Storage = SharedStorage<config, Element>;
   static_assert(sizeof(Storage) <= config.shared_bytes());
   // The swizzle repeats every 1024 bytes of the shared window, so the ring must begin at a multiple of that.
@@ -92,18 +97,21 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
     for (; !scheduler.done(); scheduler.advance(turns), position.advance((turns - 1) * geometry.k_steps)) {
       auto tCrC = cute::partition_fragment_C(
           typename Mainloop::TiledMma{},
-          cute::Shape<cute::Int<config.tile_m>, cute::Int<config.tile_n>>{});  // ((2, 2, tile_n / 8), slabs, 1)
+          cute::Shape<cute::Int<Mainloop::rows>, cute::Int<Mainloop::columns>>{});  // ((2, 2, columns / 8), slabs, 1)
       Turns<config>::begin(turn);
       const Tile tile = scheduler.tile();
       const int warpgroup_of_tile = config.pingpong ? 0 : warpgroup;
-      if (config.halves() > 1 && tile.half) {
+      const int slabs = tile.slabs_of<config>(warpgroup_of_tile, geometry.tokens);
+      if (slabs == config.slabs()) {
+        Mainloop::template multiply<config.slabs()>(geometry, storage.slots, storage.ring, place, position,
+                                                    warpgroup_of_tile, tCrC);
+      } else if (slabs > 0) {
         Mainloop::template multiply<1>(geometry, storage.slots, storage.ring, place, position, warpgroup_of_tile, tCrC);
       } else {
-        Mainloop::template multiply<config.halves()>(geometry, storage.slots, storage.ring, place, position,
-                                                     warpgroup_of_tile, tCrC);
+        Mainloop::let_pass(geometry, storage.ring, place, position);
       }
       Turns<config>::pass_on(turn);
-      Epilogue::run(arguments.out, tile, arguments.combine, storage.epilogue, thread, tCrC);
+      if (slabs > 0) Epilogue::run(arguments.out, tile, slabs, arguments.combine, storage.epilogue, thread, tCrC);
     }
     if (thread % 128 == 0) store_wait_read();
   }

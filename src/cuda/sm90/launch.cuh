@@ -19,7 +19,7 @@ constexpr CUtensorMapDataType tensor_type =
 // Weights that one row of 128 tokens reads pass through L2 once, as fast as memory sends them: 128 bytes at a time they
 // come 1 to 4 % faster (docs/kernels/sm90.md). Everything else is brought 256 at a time.
 constexpr Promotion weight_promotion(const Config& config, const Geometry& geometry) {
-  return geometry.m_tiles == 1 && config.tile_m == 128 ? Promotion::bytes_128 : Promotion::bytes_256;
+  return geometry.m_tiles == 1 && config.tile_m < 256 ? Promotion::bytes_128 : Promotion::bytes_256;
 }
 
 inline Status encode_half(HalfMaps& maps, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
@@ -58,14 +58,14 @@ template <class Shape>
 Status encode(const Problem& problem, const Operands& operands, Arguments& arguments) {
   constexpr Config config = Shape::config;
   using Element = typename Shape::Element;
-  using Epilogue = sm90::Epilogue<config, Element>;
+  using Epilogue = EpilogueOf<config, Element>;
   constexpr CUtensorMapDataType type = tensor_type<Element>;
   Status x = encode_matrix(arguments.x, type, {operands.x, operands.tokens, problem.hidden_size, problem.ld_x},
                            arguments.geometry.x_box_rows, Config::tile_k, Swizzle::bytes_128);
   if (!x.ok()) return x;
   Status out =
-      encode_matrix(arguments.out, type, {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out}, 64,
-                    Epilogue::chunk, Epilogue::swizzle);
+      encode_matrix(arguments.out, type, {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out},
+                    Epilogue::store_rows, Epilogue::chunk, Epilogue::swizzle);
   if (!out.ok()) return out;
   return encode_weights<Shape>(problem, operands, arguments);
 }

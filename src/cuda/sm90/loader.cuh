@@ -75,14 +75,19 @@ class Loader {
   // are stored.
   __device__ void load_tokens(const Tile& tile, Slots& slots, Ring<config>& ring,
                               RingPosition<config.stages>& position) const {
-    const int boxes = tile.half ? 1 : config.halves();
-    const int rows = boxes * geometry_.x_box_rows;
-    const int bytes = (rows * config.cluster_n + config.tile_n) * Config::tile_k * static_cast<int>(sizeof(Element));
-    const int first = static_cast<int>(place_.n) * rows;
+    const int box_rows = geometry_.x_box_rows;
+    const int boxes = tile.half ? 1 : config.halves();  // of each block
+    // Those past the last token are left out, whosever they are.
+    const int with_tokens =
+        min(boxes * config.cluster_n, (geometry_.tokens - tile.first_row + box_rows - 1) / box_rows);
+    const int bytes =
+        (max(with_tokens, 0) * box_rows + config.tile_n) * Config::tile_k * static_cast<int>(sizeof(Element));
+    const int first = static_cast<int>(place_.n) * boxes;
+    const int end = min(first + boxes, with_tokens);
     for_each_step(ring, position, [&](int slot, std::uint64_t* full, int k) {
       barrier_expect_bytes(full, bytes);
-      for (int box = 0; box < boxes; ++box) {
-        const int row = first + box * geometry_.x_box_rows;
+      for (int box = first; box < end; ++box) {
+        const int row = box * box_rows;
         Element* to = slots.a + slot * Slots::a_elements + row * Config::tile_k;
         if constexpr (config.cluster_n == 1) {
           load_tile_2d(&x_, full, to, k, tile.first_row + row);

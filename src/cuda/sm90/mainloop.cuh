@@ -10,32 +10,39 @@ namespace gatefold::cuda::sm90 {
 // One wide wgmma per 64 tokens and 16 of k: its N = tile_n columns are tile_n / 2 rows of gate and then tile_n / 2 of
 // up, so that a thread's accumulators for gate column j and for up column j are tile_n / 4 registers apart in the same
 // thread.
+//
+// Transposed, one per 64 weight rows: N = tile_m tokens. Of its two slabs a warpgroup has gate's 64 rows in the first
+// and up's in the second, and so again both of a column in the same thread.
 template <Config config, class Element>
 struct Mainloop {
+  static constexpr int rows = config.transposed ? config.tile_n : config.tile_m;  // of the tile's wgmmas
+  static constexpr int columns = config.transposed ? config.tile_m : config.tile_n;
   using Atom =
       decltype(cute::SM90::GMMA::ss_op_selector<Element, Element, float,
-                                                cute::Shape<cute::Int<64>, cute::Int<config.tile_n>, cute::Int<16>>>());
+                                                cute::Shape<cute::Int<64>, cute::Int<columns>, cute::Int<16>>>());
   // CuTe falls back to several narrow instructions, a quarter slower, for widths that it doesn't know: those of
   // CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED.
-  static_assert(cute::size<1>(typename cute::MMA_Traits<Atom>::Shape_MNK{}) == config.tile_n);
+  static_assert(cute::size<1>(typename cute::MMA_Traits<Atom>::Shape_MNK{}) == columns);
   using TiledMma = decltype(cute::make_tiled_mma(
       Atom{}, cute::Layout<cute::Shape<cute::Int<config.warpgroups_per_tile()>, cute::_1, cute::_1>>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Element>;
   using SmemLayoutA = decltype(cute::tile_to_shape(
-      SmemAtom{}, cute::Shape<cute::Int<config.tile_m>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
+      SmemAtom{}, cute::Shape<cute::Int<rows>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
   using SmemLayoutB = decltype(cute::tile_to_shape(
-      SmemAtom{}, cute::Shape<cute::Int<config.tile_n>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
+      SmemAtom{}, cute::Shape<cute::Int<columns>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
 
   // By all threads of a consumer warpgroup, number `warpgroup` of those that share the tile: tCrC = x tile . weight
-  // tile^T, fp32. slabs: of 64 tokens, all that the warpgroup has or the first half of them.
+  // tile^T, fp32, or its transpose. slabs: all that the warpgroup has or the first of two.
   template <int slabs, class Accumulator>
   static __device__ void multiply(const Geometry& geometry, const Slots<config, Element>& slots, Ring<config>& ring,
                                   const ClusterPlace<config>& place, RingPosition<config.stages>& position,
                                   int warpgroup, Accumulator& tCrC) {
     using namespace cute;
     const std::uint32_t lane = threadIdx.x % 32;
-    auto sA = make_tensor(make_smem_ptr(slots.a), SmemLayoutA{});  // (tile_m, tile_k, stages)
-    auto sB = make_tensor(make_smem_ptr(slots.b), SmemLayoutB{});  // (tile_n, tile_k, stages)
+    auto sA =
+        make_tensor(make_smem_ptr(config.transposed ? slots.b : slots.a), SmemLayoutA{});  // (rows, tile_k, stages)
+    auto sB =
+        make_tensor(make_smem_ptr(config.transposed ? slots.a : slots.b), SmemLayoutB{});  // (columns, tile_k, stages)
     TiledMma tiled_mma;
     auto thr_mma = tiled_mma.get_slice(warpgroup * 128);
     auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, mma_m, mma_k, stages): descriptors
@@ -67,6 +74,17 @@ struct Mainloop {
     warpgroup_wait<0>();
     warpgroup_fence_operand(tCrC);
     if (previous >= 0) ring.release(previous, place, lane);
+  }
+
+  // Instead, by a warpgroup that has none of the tile's tokens: the others' k-steps come and go.
+  static __device__ void let_pass(const Geometry& geometry, Ring<config>& ring, const ClusterPlace<config>& place,
+                                  RingPosition<config.stages>& position) {
+    for (int step = 0; step < geometry.k_steps; ++step) {
+      barrier_wait(&ring.full[position.slot], position.phase);
+      __syncwarp();  // no lane may still wait when the slot is filled again: it would wait for the phase after
+      ring.release(position.slot, place, threadIdx.x % 32);
+      position.advance();
+    }
   }
 };
 

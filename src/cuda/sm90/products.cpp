@@ -23,8 +23,8 @@ constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::m
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
 constexpr int alignment = 16;                                         // bytes, of addresses and strides
 
-// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none is narrower than 64 columns or
-// lower than 128 tokens.
+// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer outputs than 64
+// columns of 128 tokens.
 std::int64_t most_tokens(const Problem& p) {
   const std::int64_t columns = p.intermediate_size / 64 + 2;
   return std::min(largest_coordinate, largest_coordinate / columns * 128);
@@ -32,7 +32,8 @@ std::int64_t most_tokens(const Problem& p) {
 
 std::string to_string(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, "x", Config::tile_k, " tiles, ", c.stages, " stages, cluster ", c.cluster_m,
-                "x", c.cluster_n, c.pingpong ? ", warpgroups in turns" : ", warpgroups together");
+                "x", c.cluster_n, c.pingpong ? ", warpgroups in turns" : ", warpgroups together",
+                c.transposed ? ", transposed" : "");
 }
 
 class Products final : public DeviceExecutor {

@@ -193,6 +193,14 @@ __device__ inline void store_matrices(std::uint32_t address, std::uint32_t a, st
                : "memory");
 }
 
+// The same of matrices that are held transposed: a lane has two neighbours of a column.
+__device__ inline void store_matrices_transposed(std::uint32_t address, std::uint32_t a, std::uint32_t b,
+                                                 std::uint32_t c, std::uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+               "r"(c), "r"(d)
+               : "memory");
+}
+
 // Two: the addresses come from lanes 0 to 15.
 __device__ inline void store_matrices(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");

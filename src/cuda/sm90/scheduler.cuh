@@ -10,6 +10,17 @@ struct Tile {
   std::int32_t first_row;
   std::int32_t n;
   bool half;
+
+  // Of the slabs that a warpgroup takes of the tile, 64 tokens every 64 x warpgroups_per_tile(), how many have a token
+  // in them: no others are multiplied.
+  template <Config config>
+  __device__ int slabs_of(int warpgroup, std::int32_t tokens) const {
+    if (config.transposed) return config.slabs();
+    constexpr int stride = 64 * config.warpgroups_per_tile();
+    const int left = tokens - first_row - 64 * warpgroup;
+    if (left <= 0) return 0;
+    return half || left <= stride ? 1 : config.slabs();
+  }
 };
 
 // Which tiles a persistent block computes: cluster c of C takes the cluster tiles c, c + C, ... The order walks a band

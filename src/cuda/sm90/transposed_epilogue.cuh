@@ -1,0 +1,68 @@
+#pragma once
+
+#include "cuda/sm90/epilogue.cuh"
+
+namespace gatefold::cuda::sm90 {
+
+// As Epilogue, of a tile whose products are transposed: a thread holds two neighbouring tokens of column r and of r + 8
+// for every eight tokens, gate's in the first slab and up's in the second. A transposing stmatrix turns them on their
+// way to shared memory.
+//
+// Each warpgroup stages 64 columns of all the tile's tokens, in rows of 128 bytes that are swizzled as the store's
+// descriptor says: 16-byte piece p of row r lies at piece p ^ (r % 8).
+template <Config config, class Element>
+struct TransposedEpilogue {
+  static constexpr int chunk = 64;
+  static constexpr Swizzle swizzle = Swizzle::bytes_128;
+  static constexpr int store_rows = config.tile_m;
+  static_assert(config.gated && config.slabs() == 2 && config.tile_m % 16 == 0);
+
+  struct alignas(1024) Storage {
+    Element out[config.store_bytes() / 2];
+  };
+
+  // tCrC ((2, 2, tile_m / 8), 2, 1): per 8 tokens, two of column r and two of column r + 8; gate, up.
+  template <class Accumulator>
+  static __device__ void run(const CUtensorMap& out, const Tile& tile, int /*slabs*/, const Combine& combine,
+                             Storage& storage, int thread, const Accumulator& tCrC) {
+    const int warpgroup = thread / 128;
+    const bool elected = thread % 128 == 0;
+    Element* mine = storage.out + warpgroup * config.tile_m * chunk;
+    if (elected) store_wait_read();
+    named_barrier_sync(first_store_barrier + warpgroup, 128);
+    combine.dispatch([&](auto act) { stage(shared_address(mine), thread, tCrC, act); });
+    fence_async_shared();
+    named_barrier_sync(first_store_barrier + warpgroup, 128);
+    if (elected) {
+      store_tile_2d(&out, mine, tile.n * config.columns() + warpgroup * chunk, tile.first_row);
+      store_commit();
+    }
+  }
+
+ private:
+  // Of the four matrices of an stmatrix lane l gives the address of row l % 8, a token, of matrix l / 8: the first two
+  // are the warp's 16 columns of eight tokens, the others those of the next eight.
+  template <class Accumulator, class Act>
+  static __device__ void stage(std::uint32_t base, int thread, const Accumulator& tCrC, Act act) {
+    using namespace cute;
+    const std::uint32_t lane = thread % 32;
+    const std::uint32_t row = lane / 16 * 8 + lane % 8;
+    const std::uint32_t piece = thread % 128 / 32 * 2 + lane / 8 % 2;
+    const std::uint32_t address = base + row * 128 + (piece ^ lane % 8) * 16;
+#pragma unroll
+    for (int token = 0; token < config.tile_m; token += 16) {
+      std::uint32_t packed[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int group = token / 8 + i / 2;
+        const int half = i % 2;
+        const Pair h = act(tCrC(make_coord(0, half, group), 0, 0), tCrC(make_coord(0, half, group), 1, 0),
+                           tCrC(make_coord(1, half, group), 0, 0), tCrC(make_coord(1, half, group), 1, 0));
+        packed[i] = pack<Element>(h.low, h.high);
+      }
+      store_matrices_transposed(address + token * 128, packed[0], packed[1], packed[2], packed[3]);
+    }
+  }
+};
+
+}  // namespace gatefold::cuda::sm90
