@@ -15,11 +15,12 @@ namespace {
 constexpr Config two_slabs{256, 176, 3, 2, 1, 2, true, false};
 constexpr Config one_slab{128, 224, 4, 2, 2, 1, true, false};
 constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
+constexpr Config transposed{160, 256, 3, 2, 1, 2, true, false, true};
 
 Problem blocks_of(std::int64_t block) { return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
-  for (const Config& c : {two_slabs, one_slab, in_turns}) {
+  for (const Config& c : {two_slabs, one_slab, in_turns, transposed}) {
     for (const std::int64_t T : {1, 64, 127, 128, 129, 256, 257, 1000, 65536}) {
       for (const std::int64_t F : {8, 88, 96, 112, 14336, 53248}) {
         const Geometry g = geometry_of(c, gated_problem(4096, F), T, 132 / c.cluster());
@@ -99,7 +100,7 @@ TEST(Geometry, LegsAreWholeRoundsNeitherShortNorLong) {
 
 // Of x: all tokens and, where they fit one tile, fewer than a swizzle atom of 8 rows per box more.
 TEST(Geometry, BoxesHoldTheTokensOfATile) {
-  for (const Config& c : {two_slabs, one_slab, in_turns}) {
+  for (const Config& c : {two_slabs, one_slab, in_turns, transposed}) {
     const int boxes = c.halves() * c.cluster_n;
     for (std::int64_t T = 1; T <= 2 * c.tile_m; ++T) {
       const Geometry g = geometry_of(c, gated_problem(4096, 14336), T, 132 / c.cluster());

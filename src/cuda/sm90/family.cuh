@@ -28,7 +28,8 @@ inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
 inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
 inline constexpr TileShape row_128x208{128, 208, 4, 1, 2, false};
 inline constexpr TileShape tile_128x128{128, 128, 5, 1, 1, true};
-// Tokens that are no multiple of 64: 129 to 160, up to 192, and twice as many.
+// Tokens that leave much of tiles of 128 and 256 empty: 129 to 160, up to 192, and twice as many. Their columns are
+// 128, since a warpgroup takes 64 rows of gate and 64 of up.
 inline constexpr TileShape tile_160x256{160, 256, 3, 1, 2, false, true};
 inline constexpr TileShape tile_192x256{192, 256, 3, 1, 2, false, true};
 

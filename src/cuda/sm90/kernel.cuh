@@ -24,6 +24,7 @@ struct Arguments : DelaySeed {
   Combine combine;
 };
 
+// Of accumulators whose rows are tokens, or weight rows.
 template <Config config, class Element>
 using EpilogueOf =
     std::conditional_t<config.transposed, TransposedEpilogue<config, Element>, Epilogue<config, Element>>;
