@@ -33,7 +33,7 @@ BUGS = [
         "half || left <= stride ?", "half || left <= stride + 64 ?", SM90),
     Bug("sm90", "leaves out a box that is not full of tokens", "src/cuda/sm90/loader.cuh",
         "(geometry_.tokens - tile.first_row + box_rows - 1) / box_rows",
-        "(geometry_.tokens - tile.first_row + 0) / box_rows", SM90),
+        "(geometry_.tokens - tile.first_row) / box_rows", SM90),
     Bug("sm90", "swaps gate and up of transposed tiles", "src/cuda/sm90/transposed_epilogue.cuh",
         "act(tCrC(make_coord(0, half, group), 0, 0), tCrC(make_coord(0, half, group), 1, 0),",
         "act(tCrC(make_coord(0, half, group), 1, 0), tCrC(make_coord(0, half, group), 0, 0),", SM90),

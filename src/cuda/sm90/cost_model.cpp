@@ -30,7 +30,7 @@ double multiplied_share(const Config& c, const Geometry& g) {
 
 // Fitted to an H200's settled times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
 // (results/h200/sm90_tiles.json, by bench_sm90_tiles; fit_sm90_cost_model): on average 2.7 % off, and the choice within
-// 3 % of the best kernel in 96 % of the cells, to 95 of which the test MeasuredChoice holds it. Only box_seconds
+// 3 % of the best kernel in 95.5 % of the cells, to 95 of which the test MeasuredChoice holds it. Only box_seconds
 // is of elsewhere: 24 boxes took a k-step of 2.0 us when one thread brought them all.
 constexpr Figures h200_figures{.fixed_seconds = 2.95e-6,
                                .exposed_epilogue_seconds = 1.0e-6,
