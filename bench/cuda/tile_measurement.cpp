@@ -1,10 +1,12 @@
 #include "tile_measurement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <tuple>
+#include <vector>
 
 namespace gatefold::bench {
 
@@ -15,6 +17,39 @@ double TileCell::best() const {
 double TileCell::regret(const std::string& kernel) const {
   const auto time = microseconds.find(kernel);
   return time == microseconds.end() ? contends : time->second / best() - 1.0;
+}
+
+namespace {
+
+// How much longer the other measurement's times are, in the median of the kernels that both ran; 1 if there are none.
+double factor(const TileCell& cell, const TileCell& other) {
+  std::vector<double> ratios;
+  for (const auto& [kernel, time] : cell.microseconds) {
+    const auto there = other.microseconds.find(kernel);
+    if (there != other.microseconds.end()) ratios.push_back(there->second / time);
+  }
+  if (ratios.empty()) return 1.0;
+  std::ranges::sort(ratios);
+  return ratios[ratios.size() / 2];
+}
+
+bool same_product(const TileCell& a, const TileCell& b) {
+  return a.hidden_size == b.hidden_size && a.intermediate_size == b.intermediate_size && a.tokens == b.tokens;
+}
+
+}  // namespace
+
+void TileMeasurement::average_with(const TileMeasurement& other) {
+  for (TileCell& cell : cells) {
+    const auto there = std::ranges::find_if(other.cells, [&](const TileCell& c) { return same_product(c, cell); });
+    if (there == other.cells.end()) throw std::runtime_error("the other measurement lacks a cell");
+    const double scale = factor(cell, *there);
+    for (const auto& [kernel, time] : there->microseconds) {
+      if (!kernels.contains(kernel)) continue;
+      const auto [entry, only_there] = cell.microseconds.try_emplace(kernel, time / scale);
+      if (!only_there) entry->second = std::sqrt(entry->second * time / scale);
+    }
+  }
 }
 
 TileMeasurement read_tile_measurement(const std::string& path) {

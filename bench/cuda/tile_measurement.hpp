@@ -9,7 +9,7 @@
 #include "core/problem.hpp"
 
 // What bench_sm90_tiles measures, and fit_sm90_cost_model and the test MeasuredChoice read:
-// results/h200/sm90_tiles.json.
+// results/h200/sm90_tiles.json, and sm90_tiles_earlier.json, of most of the same kernels.
 namespace gatefold::bench {
 
 // A choice is near the best kernel if it takes at most this much longer.
@@ -50,6 +50,12 @@ struct TileCell {
 struct TileMeasurement {
   std::vector<TileCell> cells;
   std::set<std::string> kernels;
+
+  // With another measurement of the same cells: of the kernels that both have, the geometric mean of the two times,
+  // once those of the other one's cell are scaled so that in the median they agree. (A single time is often 1 % and at
+  // times 4 % off, since the chip is at its power limit.) Throws std::runtime_error where a cell is missing from the
+  // other.
+  void average_with(const TileMeasurement& other);
 };
 
 // Throws std::runtime_error that names the file, if it can't be read or holds something else.

@@ -135,7 +135,7 @@ TEST(CostModel, AFewMultiprocessorsDontUseUpTheMemory) {
   const auto seconds = [&](std::int64_t F) { return estimated_seconds(kernel, gated_problem(D, F), 100, h200); };
   const double one = seconds(64);
   EXPECT_GT(one - seconds(0), 20 * 2.0 * 2 * 64 * D / bytes_per_second);
-  EXPECT_NEAR(seconds(33L * 64), one, 1e-9) << "33 tiles fetch side by side what one fetches";
+  EXPECT_NEAR(seconds(24L * 64), one, 1e-9) << "24 tiles fetch side by side what one fetches";
 }
 
 // Halves of 128 rows come in one box where the weights are interleaved by 64, in sixteen where they are by 136.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
@@ -16,11 +17,12 @@ constexpr Config two_slabs{256, 176, 3, 2, 1, 2, true, false};
 constexpr Config one_slab{128, 224, 4, 2, 2, 1, true, false};
 constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
 constexpr Config transposed{160, 256, 3, 2, 1, 2, true, false, true};
+constexpr Config self_fed{256, 224, 3, 2, 1, 2, true, false, false, false};
 
 Problem blocks_of(std::int64_t block) { return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
-  for (const Config& c : {two_slabs, one_slab, in_turns, transposed}) {
+  for (const Config& c : {two_slabs, one_slab, in_turns, transposed, self_fed}) {
     for (const std::int64_t T : {1, 64, 127, 128, 129, 256, 257, 1000, 65536}) {
       for (const std::int64_t F : {8, 88, 96, 112, 14336, 53248}) {
         const Geometry g = geometry_of(c, gated_problem(4096, F), T, 132 / c.cluster());
@@ -100,7 +102,7 @@ TEST(Geometry, LegsAreWholeRoundsNeitherShortNorLong) {
 
 // Of x: all tokens and, where they fit one tile, fewer than a swizzle atom of 8 rows per box more.
 TEST(Geometry, BoxesHoldTheTokensOfATile) {
-  for (const Config& c : {two_slabs, one_slab, in_turns, transposed}) {
+  for (const Config& c : {two_slabs, one_slab, in_turns, transposed, self_fed}) {
     const int boxes = c.halves() * c.cluster_n;
     for (std::int64_t T = 1; T <= 2 * c.tile_m; ++T) {
       const Geometry g = geometry_of(c, gated_problem(4096, 14336), T, 132 / c.cluster());
@@ -182,18 +184,50 @@ TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
   }
 }
 
+// Hopper's shared memory, and its registers with the accumulators' share of them: what is left of a consumer's is for
+// addresses and the epilogue.
+TEST(CompiledKernels, FitAMultiprocessor) {
+  for (const bool gated : {true, false}) {
+    for (const Kernel& kernel : kernels(DType::bf16, gated)) {
+      const Config& c = kernel.config;
+      SCOPED_TRACE(name(c));
+      EXPECT_LE(c.shared_bytes(), 227 * 1024);
+      const int accumulators = c.tile_m * c.tile_n / (128 * c.warpgroups_per_tile());
+      const int consumers = 128 * c.warpgroups;
+      if (c.producers) {
+        EXPECT_LE(consumers * c.consumer_registers() + 128 * c.producer_registers(), 64 * 1024);
+        EXPECT_LE(accumulators + 32, c.consumer_registers());
+      } else {
+        EXPECT_LE(accumulators + 31, std::min(255, 64 * 1024 / consumers));
+      }
+    }
+  }
+}
+
+// A consumer that asks for k-steps ahead looks into the next tile, no further.
+TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
+  for (const auto& [hidden_size, fit] :
+       {std::pair{1, false}, std::pair{128, false}, std::pair{129, true}, std::pair{4096, true}}) {
+    EXPECT_EQ(fits(self_fed, gated_problem(hidden_size, 14336)), fit) << hidden_size;
+    EXPECT_TRUE(fits(two_slabs, gated_problem(hidden_size, 14336))) << hidden_size;
+    const Kernel* taken = choose(kernels(DType::bf16, true), gated_problem(hidden_size, 14336), 512, {132, 4.3e12});
+    ASSERT_NE(taken, nullptr);
+    EXPECT_TRUE(fit || taken->config.producers) << hidden_size;
+  }
+}
+
 // Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
 TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
   constexpr Machine h200{132, 4.3e12};
   for (const DType dtype : {DType::bf16, DType::fp16}) {
     for (const std::int64_t block : {3, 5, 7, 11, 12, 13, 24, 28, 44, 50, 96, 1000}) {
-      const auto fits = [&](const Kernel& kernel) { return fits_layout(kernel.config, blocks_of(block)); };
-      const bool any = std::ranges::any_of(kernels(dtype, true), fits);
+      const auto fit = [&](const Kernel& kernel) { return fits_layout(kernel.config, blocks_of(block)); };
+      const bool any = std::ranges::any_of(kernels(dtype, true), fit);
       for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
         SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");
         const Kernel* taken = choose(kernels(dtype, true), blocks_of(block), tokens, h200);
         ASSERT_EQ(taken != nullptr, any);
-        EXPECT_TRUE(taken == nullptr || fits(*taken));
+        EXPECT_TRUE(taken == nullptr || fit(*taken));
       }
     }
   }

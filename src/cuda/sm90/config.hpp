@@ -13,15 +13,16 @@ struct Config {
   int tile_m;      // tokens: a multiple of 64 x warpgroups_per_tile(), or where transposed of 16
   int tile_n;      // weight rows: the N of the wgmma, or where transposed its M
   int stages;      // slots of the ring between the copy engine and the tensor cores
-  int warpgroups;  // that multiply; one more warpgroup holds the producers
+  int warpgroups;  // that multiply; the producers are one more
   int cluster_m;   // thread blocks that share one weight tile, each loading a part for all
   int cluster_n;   // thread blocks that share one token tile
   bool gated;
   bool pingpong;  // each warpgroup computes a tile of its own, in turns, so that one multiplies while the other stores
   bool transposed = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
+  bool producers = true;    // or a consumer asks for the operands (feeder.cuh), and the registers are all consumers'
 
   constexpr int warpgroups_per_tile() const { return pingpong ? 1 : warpgroups; }
-  constexpr int threads() const { return 128 * (warpgroups + 1); }
+  constexpr int threads() const { return 128 * (warpgroups + (producers ? 1 : 0)); }
   constexpr int cluster() const { return cluster_m * cluster_n; }
   constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
 
@@ -38,7 +39,11 @@ struct Config {
   // The output passes through shared memory this many columns at a time, which bounds the staging buffer of a plain
   // product to that of a gated one.
   constexpr int store_columns() const { return tile_n / 2; }
-  constexpr int store_bytes() const { return (pingpong ? warpgroups : 1) * tile_m * store_columns() * 2; }
+  // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
+  constexpr int staged_slabs() const { return producers ? slabs() : 1; }
+  constexpr int store_bytes() const {
+    return (pingpong ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * 2;
+  }
 
   // The ring, the staging buffer and the barriers.
   constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + 1024; }
@@ -52,7 +57,7 @@ struct Config {
 // What tells a shape from the others of its family: "256x192 cluster 1x2".
 inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong ? " in turns" : "",
-                c.transposed ? " transposed" : "");
+                c.transposed ? " transposed" : "", c.producers ? "" : " self-fed");
 }
 
 }  // namespace gatefold::cuda::sm90

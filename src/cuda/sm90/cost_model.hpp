@@ -18,12 +18,17 @@ Machine machine_of(const DeviceProperties& device);
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);
 
+// The same, and where there are no producers, do the k-steps that a consumer asks for ahead lie in this tile or the
+// next? (feeder.cuh)
+bool fits(const Config& config, const Problem& problem);
+
 // What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).
 struct Figures {
   double fixed_seconds;             // launch, first loads, and the last tile's epilogue
   double exposed_epilogue_seconds;  // of a tile whose warpgroups work together: nothing multiplies meanwhile
   // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
   double idle_share;
+  double left_out_share;  // of the time of slabs without tokens, what a product of several rows of tiles saves
   double half_round;     // of half tiles, in rounds of whole ones: each half brings as many weights as a whole one
   double exposed_share;  // of the shorter of arithmetic and memory traffic, what the longer does not hide
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the

@@ -40,6 +40,7 @@ struct Epilogue {
   static constexpr int store_rows = 64;  // of the output, at a time
   static constexpr int slab_elements = 64 * chunk;
   static constexpr int passes = config.columns() / width;
+  static constexpr int staged = config.staged_slabs();  // at a time
 
   struct alignas(1024) Storage {
     Element out[config.store_bytes() / 2];
@@ -63,14 +64,18 @@ struct Epilogue {
     const std::uint32_t row = thread % 128 / 32 * 16 + lane % 16;  // this lane's address row in a 64-row slab
     const std::uint32_t column_of_lane = lane / 16 * 8;
 
-    Element* mine = storage.out + warpgroup * slabs * chunks * slab_elements;
+    Element* mine = storage.out + warpgroup * staged * chunks * slab_elements;
 #pragma unroll
-    for (int pass = 0; pass < passes; ++pass) {
+    for (int stage = 0; stage < passes * slabs / staged; ++stage) {
+      const int pass = stage % passes;
+      const int first_slab = stage / passes * staged;
+      if (first_slab >= tile_slabs) break;
       if (elected) store_wait_read();
       named_barrier_sync(first_store_barrier + warpgroup, 128);
 #pragma unroll
-      for (int slab = 0; slab < slabs; ++slab) {
+      for (int slab = first_slab; slab < first_slab + staged; ++slab) {
         if (slab >= tile_slabs) break;
+        Element* staging = mine + (slab - first_slab) * chunks * slab_elements;
 #pragma unroll
         for (int c = 0; c < width; c += 16) {
           const bool last_eight = c + 8 == width;
@@ -79,7 +84,7 @@ struct Epilogue {
           for (int i = 0; i < (last_eight ? 2 : 4); ++i) {  // (rows r, r + 8) x (columns c, c + 8)
             packed[i] = columns_of(tCrC, slab, (pass * width + c) / 8 + i / 2, i % 2);
           }
-          const std::uint32_t base = shared_address(mine + (slab * chunks + c / chunk) * slab_elements);
+          const std::uint32_t base = shared_address(staging + c / chunk * slab_elements);
           if (last_eight) {
             store_matrices(base + swizzled(row, c % chunk), packed[0], packed[1]);
           } else {
@@ -92,13 +97,14 @@ struct Epilogue {
       named_barrier_sync(first_store_barrier + warpgroup, 128);
       if (elected) {
 #pragma unroll
-        for (int slab = 0; slab < slabs; ++slab) {
+        for (int slab = first_slab; slab < first_slab + staged; ++slab) {
           if (slab >= tile_slabs) break;
+          const Element* staging = mine + (slab - first_slab) * chunks * slab_elements;
           const int first_row = tile.first_row + (config.pingpong ? slab : slab * config.warpgroups + warpgroup) * 64;
 #pragma unroll
           for (int i = 0; i < chunks; ++i) {
-            store_tile_2d(&out, mine + (slab * chunks + i) * slab_elements,
-                          tile.n * config.columns() + pass * width + i * chunk, first_row);
+            store_tile_2d(&out, staging + i * slab_elements, tile.n * config.columns() + pass * width + i * chunk,
+                          first_row);
           }
         }
         store_commit();

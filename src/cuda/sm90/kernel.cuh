@@ -1,8 +1,9 @@
 #pragma once
 
 #include "cuda/sm90/epilogue.cuh"
-#include "cuda/sm90/loader.cuh"
+#include "cuda/sm90/feeder.cuh"
 #include "cuda/sm90/mainloop.cuh"
+#include "cuda/sm90/producer.cuh"
 #include "cuda/sm90/transposed_epilogue.cuh"
 
 namespace gatefold::cuda::sm90 {
@@ -34,17 +35,117 @@ struct SharedStorage {
   Slots<config, Element> slots;
   typename EpilogueOf<config, Element>::Storage epilogue;
   Ring<config> ring;
+  typename Feeder<config, Element>::Storage feeder;  // where there are no producers
 };
 
-// Shape: a type with `static constexpr Config config` and `using Element`. (nvcc 13.0 cannot name a __global__ template
-// whose argument is a Config itself.)
+// What the threads of a block do, each role a function. Shape: a type with `static constexpr Config config` and
+// `using Element`. (nvcc 13.0 cannot name a __global__ template whose argument is a Config itself.)
 template <class Shape>
-__global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __grid_constant__ Arguments arguments) {
-  constexpr Config config = Shape::config;
+class Block {
+ public:
+  static constexpr Config config = Shape::config;
   using Element = typename Shape::Element;
   using Mainloop = sm90::Mainloop<config, Element>;
   using Epilogue = EpilogueOf<config, Element>;
   using Storage = SharedStorage<config, Element>;
+
+  __device__ Block(const Arguments& arguments, const ClusterPlace<config>& place, Storage& storage)
+      : arguments_(arguments),
+        geometry_(arguments.geometry),
+        place_(place),
+        storage_(storage),
+        scheduler_(geometry_, place) {}
+
+  __device__ void produce() {
+    const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
+    const Loader<config, Element> loader = this->loader();
+    const Producer<config, Element> producer(static_cast<Part>(warp), loader, storage_.slots, storage_.ring);
+    if (threadIdx.x % 32 == 0 && warp < parts && producer.brings_something(place_)) {
+      producer.prefetch_weights(scheduler_.tile());
+      wait_for_previous_grid();
+      for (; !scheduler_.done(); scheduler_.advance()) {
+        producer.load(scheduler_.tile(), geometry_.k_steps, position_);
+      }
+    }
+    __syncwarp();  // cluster_sync wants whole warps
+  }
+
+  __device__ void consume() {
+    const int warpgroup = uniform_warpgroup();
+    // In turns, a warpgroup takes every warpgroups-th tile and steps over the others' part of the ring.
+    constexpr int turns = config.pingpong ? config.warpgroups : 1;
+    const int turn = config.pingpong ? warpgroup : 0;
+    if (turn == 1) Turns<config>::pass_on(turn);  // warpgroup 0 begins
+    scheduler_.advance(turn);
+    position_.advance(turn * geometry_.k_steps);
+    for (; !scheduler_.done(); scheduler_.advance(turns), position_.advance((turns - 1) * geometry_.k_steps)) {
+      Turns<config>::begin(turn);
+      compute_tile(config.pingpong ? 0 : warpgroup, turn, [](const auto& /*where*/, int /*step*/) {});
+    }
+    if (threadIdx.x % 128 == 0) store_wait_read();
+  }
+
+  // Both, in a block without producers.
+  __device__ void feed_and_consume() {
+    const int warpgroup = uniform_warpgroup();
+    const Loader<config, Element> loader = this->loader();
+    const Feeder<config, Element> feeder(loader, storage_.slots, storage_.ring, storage_.feeder);
+    if (threadIdx.x == 0 && !scheduler_.done()) feeder.begin(scheduler_.tile());
+    __syncwarp();
+    for (; !scheduler_.done(); scheduler_.advance()) {
+      if (threadIdx.x == 0) feeder.enter(scheduler_);
+      __syncwarp();
+      compute_tile(warpgroup, 0, [&](const auto& where, int step) {
+        if (threadIdx.x == 0) feeder.refill(where.slot, where.phase, step, geometry_.k_steps);
+        __syncwarp();
+      });
+    }
+    if (threadIdx.x % 128 == 0) store_wait_read();
+  }
+
+ private:
+  __device__ Loader<config, Element> loader() const {
+    return {arguments_.x, arguments_.first_half, arguments_.second_half, geometry_, place_};
+  }
+
+  // From one lane, so that the compiler knows it to be uniform and keeps the descriptors in uniform registers.
+  static __device__ int uniform_warpgroup() { return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0); }
+
+  // By warpgroup `warpgroup` of those that share the tile.
+  template <class Released>
+  __device__ void compute_tile(int warpgroup, int turn, Released released) {
+    auto tCrC = cute::partition_fragment_C(
+        typename Mainloop::TiledMma{},
+        cute::Shape<cute::Int<Mainloop::rows>, cute::Int<Mainloop::columns>>{});  // ((2, 2, columns / 8), slabs, 1)
+    const int slabs = scheduler_.tile().template slabs_of<config>(warpgroup, geometry_.tokens);
+    if (slabs == config.slabs()) {
+      Mainloop::template multiply<config.slabs()>(geometry_, storage_.slots, storage_.ring, place_, position_,
+                                                  warpgroup, tCrC, released);
+    } else if (slabs > 0) {
+      Mainloop::template multiply<1>(geometry_, storage_.slots, storage_.ring, place_, position_, warpgroup, tCrC,
+                                     released);
+    } else {
+      Mainloop::let_pass(geometry_, storage_.ring, place_, position_, released);
+    }
+    Turns<config>::pass_on(turn);
+    if (slabs == 0) return;
+    Epilogue::run(arguments_.out, scheduler_.tile_again(), slabs, arguments_.combine, storage_.epilogue,
+                  static_cast<int>(threadIdx.x), tCrC);
+  }
+
+  const Arguments& arguments_;
+  const Geometry& geometry_;
+  const ClusterPlace<config>& place_;
+  Storage& storage_;
+  TileScheduler<config> scheduler_;
+  RingPosition<config.stages> position_;
+};
+
+template <class Shape>
+__global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __grid_constant__ Arguments arguments) {
+  constexpr Config config = Shape::config;
+  static_assert(config.producers || (!config.pingpong && !config.transposed && config.cluster_m == 1));
+  using Storage = typename Block<Shape>::Storage;
   static_assert(sizeof(Storage) <= config.shared_bytes());
   // The swizzle repeats every 1024 bytes of the shared window, so the ring must begin at a multiple of that.
   extern __shared__ __align__(1024) std::byte raw[];
@@ -67,54 +168,15 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   }
 
   launch_next_grid();
-  const Geometry& geometry = arguments.geometry;
-  TileScheduler<config> scheduler(geometry, place);
-  RingPosition<config.stages> position;
-
-  if (threadIdx.x >= 128 * config.warpgroups) {
+  Block<Shape> block(arguments, place, storage);
+  if constexpr (!config.producers) {
+    block.feed_and_consume();
+  } else if (threadIdx.x >= 128 * config.warpgroups) {
     register_limit_lower<config.producer_registers()>();
-    const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
-    const Loader<config, Element> loader(static_cast<Part>(warp), arguments.x, arguments.first_half,
-                                         arguments.second_half, geometry, place);
-    if (threadIdx.x % 32 == 0 && warp < parts && loader.brings_something()) {
-      loader.prefetch_weights(scheduler.tile());
-      wait_for_previous_grid();
-      for (; !scheduler.done(); scheduler.advance()) {
-        loader.load(scheduler.tile(), storage.slots, storage.ring, position);
-      }
-    }
-    __syncwarp();  // cluster_sync wants whole warps
+    block.produce();
   } else {
     register_limit_raise<config.consumer_registers()>();
-    const int thread = static_cast<int>(threadIdx.x);
-    // From one lane, so that the compiler knows it to be uniform and keeps the descriptors in uniform registers.
-    const int warpgroup = __shfl_sync(0xffffffffU, thread / 128, 0);
-    // In turns, a warpgroup takes every warpgroups-th tile and steps over the others' part of the ring.
-    constexpr int turns = config.pingpong ? config.warpgroups : 1;
-    const int turn = config.pingpong ? warpgroup : 0;
-    if (turn == 1) Turns<config>::pass_on(turn);  // warpgroup 0 begins
-    scheduler.advance(turn);
-    position.advance(turn * geometry.k_steps);
-    for (; !scheduler.done(); scheduler.advance(turns), position.advance((turns - 1) * geometry.k_steps)) {
-      auto tCrC = cute::partition_fragment_C(
-          typename Mainloop::TiledMma{},
-          cute::Shape<cute::Int<Mainloop::rows>, cute::Int<Mainloop::columns>>{});  // ((2, 2, columns / 8), slabs, 1)
-      Turns<config>::begin(turn);
-      const Tile tile = scheduler.tile();
-      const int warpgroup_of_tile = config.pingpong ? 0 : warpgroup;
-      const int slabs = tile.slabs_of<config>(warpgroup_of_tile, geometry.tokens);
-      if (slabs == config.slabs()) {
-        Mainloop::template multiply<config.slabs()>(geometry, storage.slots, storage.ring, place, position,
-                                                    warpgroup_of_tile, tCrC);
-      } else if (slabs > 0) {
-        Mainloop::template multiply<1>(geometry, storage.slots, storage.ring, place, position, warpgroup_of_tile, tCrC);
-      } else {
-        Mainloop::let_pass(geometry, storage.ring, place, position);
-      }
-      Turns<config>::pass_on(turn);
-      if (slabs > 0) Epilogue::run(arguments.out, tile, slabs, arguments.combine, storage.epilogue, thread, tCrC);
-    }
-    if (thread % 128 == 0) store_wait_read();
+    block.consume();
   }
   // A block must outlive what its peers send it: copies and arrivals.
   if constexpr (config.cluster() > 1) cluster_sync();

@@ -32,11 +32,12 @@ struct Mainloop {
       SmemAtom{}, cute::Shape<cute::Int<columns>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
 
   // By all threads of a consumer warpgroup, number `warpgroup` of those that share the tile: tCrC = x tile . weight
-  // tile^T, fp32, or its transpose. slabs: all that the warpgroup has or the first of two.
-  template <int slabs, class Accumulator>
+  // tile^T, fp32, or its transpose. slabs: all that the warpgroup has or the first of two. released(where, step): when
+  // the warpgroup has multiplied a k-step and released its slot.
+  template <int slabs, class Accumulator, class Released>
   static __device__ void multiply(const Geometry& geometry, const Slots<config, Element>& slots, Ring<config>& ring,
                                   const ClusterPlace<config>& place, RingPosition<config.stages>& position,
-                                  int warpgroup, Accumulator& tCrC) {
+                                  int warpgroup, Accumulator& tCrC, Released released) {
     using namespace cute;
     const std::uint32_t lane = threadIdx.x % 32;
     auto sA =
@@ -49,7 +50,6 @@ struct Mainloop {
     auto tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB));  // (mma, mma_n, mma_k, stages): descriptors
 
     tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::Zero;
-    int previous = -1;
     for (int step = 0; step < geometry.k_steps; ++step) {
       const int slot = position.slot;
       barrier_wait(&ring.full[slot], position.phase);
@@ -67,22 +67,29 @@ struct Mainloop {
       // One k-step stays in flight; the one before it has been read.
       warpgroup_wait<1>();
       warpgroup_fence_operand(tCrC);
-      if (previous >= 0) ring.release(previous, place, lane);
-      previous = slot;
+      if (step > 0) {
+        const auto before = position.before();
+        ring.release(before.slot, place, lane);
+        released(before, step - 1);
+      }
       position.advance();
     }
     warpgroup_wait<0>();
     warpgroup_fence_operand(tCrC);
-    if (previous >= 0) ring.release(previous, place, lane);
+    const auto before = position.before();
+    ring.release(before.slot, place, lane);
+    released(before, geometry.k_steps - 1);
   }
 
   // Instead, by a warpgroup that has none of the tile's tokens: the others' k-steps come and go.
+  template <class Released>
   static __device__ void let_pass(const Geometry& geometry, Ring<config>& ring, const ClusterPlace<config>& place,
-                                  RingPosition<config.stages>& position) {
+                                  RingPosition<config.stages>& position, Released released) {
     for (int step = 0; step < geometry.k_steps; ++step) {
       barrier_wait(&ring.full[position.slot], position.phase);
       __syncwarp();  // no lane may still wait when the slot is filled again: it would wait for the phase after
       ring.release(position.slot, place, threadIdx.x % 32);
+      released(position, step);
       position.advance();
     }
   }

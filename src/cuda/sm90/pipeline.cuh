@@ -33,6 +33,9 @@ struct RingPosition {
       phase ^= 1;
     }
   }
+  __device__ RingPosition before() const {
+    return slot == 0 ? RingPosition{stages - 1, phase ^ 1} : RingPosition{slot - 1, phase};
+  }
   __device__ void advance(int steps) {
     slot += steps;
     phase ^= static_cast<std::uint32_t>(slot / stages) & 1U;

@@ -33,7 +33,7 @@ std::int64_t most_tokens(const Problem& p) {
 std::string to_string(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, "x", Config::tile_k, " tiles, ", c.stages, " stages, cluster ", c.cluster_m,
                 "x", c.cluster_n, c.pingpong ? ", warpgroups in turns" : ", warpgroups together",
-                c.transposed ? ", transposed" : "");
+                c.transposed ? ", transposed" : "", c.producers ? "" : ", self-fed");
 }
 
 class Products final : public DeviceExecutor {
@@ -96,7 +96,7 @@ class Sm90Products final : public Implementation {
       return no("one half of the weights spans more than 2^40 bytes");
     }
     const auto family = kernels(p.dtype, p.op == Op::gate_up);
-    if (std::none_of(family.begin(), family.end(), [&](const Kernel& k) { return fits_layout(k.config, p); })) {
+    if (std::none_of(family.begin(), family.end(), [&](const Kernel& k) { return fits(k.config, p); })) {
       return no(concat("interleaved by ", p.layout.block, " rows: no tile is made of boxes of 8 rows or a multiple"));
     }
     // sm_90a code runs on compute capability 9.0 alone.

@@ -42,11 +42,20 @@ class TileScheduler {
   __device__ bool done() const { return index_ >= static_cast<std::uint32_t>(geometry_.leg_end); }
   __device__ void advance(int tiles = 1) { index_ += tiles * (gridDim.x / config.cluster()); }
 
-  __device__ Tile tile() const {
+  __device__ Tile tile() const { return tile_of(index_); }
+  // The same, but worked out anew: nothing of it occupies registers until then.
+  __device__ Tile tile_again() const {
+    std::uint32_t index = index_;
+    asm volatile("" : "+r"(index));
+    return tile_of(index);
+  }
+
+ private:
+  __device__ Tile tile_of(std::uint32_t at) const {
     const std::uint32_t whole = geometry_.whole_tiles;
-    const bool half = index_ >= whole;
-    const std::uint32_t index = half ? whole + (index_ - whole) / 2 : index_;
-    const std::uint32_t half_row = half && (index_ - whole) % 2 == 1 ? config.tile_m / 2 : 0;
+    const bool half = at >= whole;
+    const std::uint32_t index = half ? whole + (at - whole) / 2 : at;
+    const std::uint32_t half_row = half && (at - whole) % 2 == 1 ? config.tile_m / 2 : 0;
 
     const std::uint32_t group = geometry_.group_m;
     const std::uint32_t band_size = group * n_clusters();
@@ -58,7 +67,6 @@ class TileScheduler {
             static_cast<std::int32_t>(within / height * config.cluster_n + place_.n), half};
   }
 
- private:
   __device__ std::uint32_t m_clusters() const { return geometry_.m_tiles / config.cluster_m; }
   __device__ std::uint32_t n_clusters() const { return geometry_.n_tiles / config.cluster_n; }
 

@@ -34,7 +34,8 @@ struct TransposedEpilogue {
     fence_async_shared();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
     if (elected) {
-      store_tile_2d(&out, mine, tile.n * config.columns() + warpgroup * chunk, tile.first_row);
+      const int column = tile.n * config.columns() + (config.pingpong ? 0 : warpgroup * chunk);
+      store_tile_2d(&out, mine, column, tile.first_row);
       store_commit();
     }
   }
