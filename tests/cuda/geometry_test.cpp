@@ -216,6 +216,20 @@ TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
   }
 }
 
+// A consumer has the time of a product to ask for a k-step: one box for each half of the weights, no more.
+TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
+  for (const auto& [block, fit] :
+       {std::pair{1, true}, std::pair{8, true}, std::pair{16, true}, std::pair{32, false}, std::pair{112, true}}) {
+    EXPECT_EQ(fits(self_fed, blocks_of(block)), fit) << block;
+    for (std::int64_t tokens = 65; tokens <= 65536; tokens = tokens * 3 / 2) {
+      const Kernel* taken = choose(kernels(DType::bf16, true), blocks_of(block), tokens, {132, 4.3e12});
+      ASSERT_NE(taken, nullptr);
+      EXPECT_TRUE(taken->config.producers || half_boxes(taken->config, blocks_of(block)).edge_rows == 0)
+          << name(taken->config) << ", " << block;
+    }
+  }
+}
+
 // Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
 TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
   constexpr Machine h200{132, 4.3e12};

@@ -15,11 +15,9 @@ constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 // arithmetic begins to matter.
 constexpr double bytes_per_second = 4.77e12;
 
-// That the busiest thread asks for in a k-step: the producer of the tokens or that of a half of the weights, or where
-// there are none a consumer, for all three.
+// That the busiest producer thread asks for in a k-step: the one of the tokens or that of a half of the weights.
 int boxes_per_step(const Config& c, const Geometry& g) {
-  const int of_half = g.half_boxes.count(c.tile_n / 2);
-  return c.producers ? std::max(c.halves(), of_half) : c.halves() + 2 * of_half;
+  return std::max(c.halves(), g.half_boxes.count(c.tile_n / 2));
 }
 
 // Of the rows of the tiles' tokens, the share that is multiplied: slabs of 64 without a token are not.
@@ -52,8 +50,9 @@ bool fits_layout(const Config& config, const Problem& problem) {
 }
 
 bool fits(const Config& config, const Problem& problem) {
-  const bool deep_enough = config.producers || ceil_div(problem.hidden_size, Config::tile_k) >= config.stages;
-  return deep_enough && fits_layout(config, problem);
+  if (!fits_layout(config, problem)) return false;
+  if (config.producers) return true;
+  return ceil_div(problem.hidden_size, Config::tile_k) >= config.stages && half_boxes(config, problem).edge_rows == 0;
 }
 
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine,

@@ -18,8 +18,9 @@ Machine machine_of(const DeviceProperties& device);
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);
 
-// The same, and where there are no producers, do the k-steps that a consumer asks for ahead lie in this tile or the
-// next? (feeder.cuh)
+// The same, and where a consumer asks for the boxes (feeder.cuh): do the k-steps ahead lie in this tile or the next,
+// and does a half of the weights come in one box? Nothing hides more of them: Llama 70B with 4096 tokens in 256x208
+// took 1.22 us for a k-step, 1.39 with two boxes more (blocks of 16 rows) and 1.88 with ten more (blocks of 32).
 bool fits(const Config& config, const Problem& problem);
 
 // What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).
@@ -29,8 +30,8 @@ struct Figures {
   // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
   double idle_share;
   double left_out_share;  // of the time of slabs without tokens, what a product of several rows of tiles saves
-  double half_round;     // of half tiles, in rounds of whole ones: each half brings as many weights as a whole one
-  double exposed_share;  // of the shorter of arithmetic and memory traffic, what the longer does not hide
+  double half_round;      // of half tiles, in rounds of whole ones: each half brings as many weights as a whole one
+  double exposed_share;   // of the shorter of arithmetic and memory traffic, what the longer does not hide
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
   // memory.
   double most_of_share;
