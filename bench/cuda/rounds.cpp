@@ -84,14 +84,6 @@ std::vector<Timing> time_in_rounds(const std::vector<Provider>& providers, const
   return timings;
 }
 
-double quantile(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  const double position = p * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
 std::vector<double> ratios(const Timing& baseline, const Timing& provider) {
   std::vector<double> result;
   for (std::size_t i = 0; i < provider.microseconds.size(); ++i) {

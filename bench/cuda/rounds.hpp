@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "quantile.hpp"
+
 // Timing as DESIGN.md section 7 has it: providers take turns in rounds, so that drifts of clock and temperature fall on
 // all of them, and each first runs as long untimed, since the one before it leaves its clocks and heat; what is
 // reported are medians, and medians of the ratios within a round.
@@ -28,10 +30,6 @@ struct Timing {
 };
 
 std::vector<Timing> time_in_rounds(const std::vector<Provider>& providers, const RoundOptions& options);
-
-// The p-th quantile (0 ... 1), between neighbours where it falls between two.
-double quantile(std::vector<double> values, double p);
-inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 // baseline / provider, round by round: above 1 where the provider is faster.
 std::vector<double> ratios(const Timing& baseline, const Timing& provider);

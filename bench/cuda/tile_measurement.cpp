@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "quantile.hpp"
+
 namespace gatefold::bench {
 
 double TileCell::best() const {
@@ -28,9 +30,7 @@ double factor(const TileCell& cell, const TileCell& other) {
     const auto there = other.microseconds.find(kernel);
     if (there != other.microseconds.end()) ratios.push_back(there->second / time);
   }
-  if (ratios.empty()) return 1.0;
-  std::ranges::sort(ratios);
-  return ratios[ratios.size() / 2];
+  return ratios.empty() ? 1.0 : median(ratios);
 }
 
 bool same_product(const TileCell& a, const TileCell& b) {
