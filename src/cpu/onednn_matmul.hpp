@@ -11,6 +11,11 @@
 // where its versions 2 (Debian 12) and 3 (Ubuntu 24.04) differ.
 namespace gatefold::cpu {
 
+// Elements of a matrix's row, at most. oneDNN's kernels count elements and bytes in an int, rounded up to their blocks:
+// 2.6.3 divided by 2^32 columns, of which the int made 0. Rows that alternate lie two of them apart: 2^30 bytes in
+// fp32.
+constexpr std::int64_t longest_row = std::int64_t{1} << 27;
+
 // out [rows, columns] = x [rows, depth] . weights [columns, depth]^T, then the epilogue.
 struct MatmulShape {
   std::int64_t rows = 0;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/cpu_info.hpp"
@@ -254,12 +256,23 @@ class ProductsExecutor final : public Executor {
   Product up_;
 };
 
+// What makes a row too long for oneDNN, or an empty reason. (ld_out >= F, so F is looked at too.)
+std::string too_long(const Problem& p) {
+  for (const auto& [name, elements] :
+       {std::pair{"hidden_size", p.hidden_size}, std::pair{"ld_x", p.ld_x}, std::pair{"ld_gate", p.ld_gate},
+        std::pair{"ld_up", p.ld_up}, std::pair{"ld_out", p.ld_out}}) {
+    if (elements > longest_row) return concat(name, " ", elements, " > ", longest_row, ", the most that oneDNN counts");
+  }
+  return {};
+}
+
 class Products final : public Implementation {
  public:
   std::string_view name() const override { return "onednn"; }
 
   Verdict supports(const Problem& problem) const override {
     if (problem.hidden_size == 0 || problem.intermediate_size == 0) return {false, "needs D > 0 and F > 0"};
+    if (std::string reason = too_long(problem); !reason.empty()) return {false, std::move(reason)};
     return {true, problem.op == Op::gemm ? "one product, panel by panel"
                                          : "activation and product are part of the matrix product, panel by panel"};
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
+#include "kernel_grid.hpp"
 
 // How a product is cut into tiles, halves of tiles and boxes: arithmetic on the host.
 namespace gatefold::cuda::sm90 {
@@ -216,17 +218,29 @@ TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
   }
 }
 
-// A consumer has the time of a product to ask for a k-step: one box for each half of the weights, no more.
+// A consumer has the time of a product to ask for a k-step: two boxes for each half of the weights, no more.
 TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
-  for (const auto& [block, fit] :
-       {std::pair{1, true}, std::pair{8, true}, std::pair{16, true}, std::pair{32, false}, std::pair{112, true}}) {
+  constexpr Config halves_of_104{256, 208, 3, 2, 1, 2, true, false, false, false};
+  for (const auto& [block, fit, fits_104] :
+       {std::tuple{1, true, true}, std::tuple{8, true, true}, std::tuple{16, true, true}, std::tuple{32, true, false},
+        std::tuple{64, false, false}, std::tuple{112, true, false}}) {
     EXPECT_EQ(fits(self_fed, blocks_of(block)), fit) << block;
+    EXPECT_EQ(fits(halves_of_104, blocks_of(block)), fits_104) << block;
     for (std::int64_t tokens = 65; tokens <= 65536; tokens = tokens * 3 / 2) {
       const Kernel* taken = choose(kernels(DType::bf16, true), blocks_of(block), tokens, {132, 4.3e12});
       ASSERT_NE(taken, nullptr);
-      EXPECT_TRUE(taken->config.producers || half_boxes(taken->config, blocks_of(block)).edge_rows == 0)
+      const HalfBoxes boxes = half_boxes(taken->config, blocks_of(block));
+      EXPECT_TRUE(taken->config.producers || boxes.count(taken->config.tile_n / 2) <= 2)
           << name(taken->config) << ", " << block;
     }
+  }
+}
+
+TEST(CompiledKernels, OneWithoutProducersIsTakenForTheRepeats) {
+  const auto& [tokens, hidden_size, intermediate_size] = test::shape_without_producers;
+  const Problem problem = gated_problem(hidden_size, intermediate_size);
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    EXPECT_FALSE(choose(kernels(dtype, true), problem, tokens, {132, 4.3e12})->config.producers);
   }
 }
 

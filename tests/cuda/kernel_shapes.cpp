@@ -25,6 +25,7 @@ std::map<std::string, std::vector<Spec>> shapes_by_kernel(
     const std::string& implementation) {
   std::map<std::string, std::vector<Spec>> shapes;
   for (const GridShape& shape : kernel_grid()) {
+    if (!thorough() && !shape.quick()) continue;
     const Spec spec = spec_of(shape.tokens, shape.hidden_size, shape.intermediate_size);
     try {
       shapes[kernel_of(spec, implementation)].push_back(spec);

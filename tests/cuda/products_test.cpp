@@ -79,7 +79,8 @@ TEST_P(Products, EveryLayoutOverSeveralTiles) {
   }
 }
 
-// Several rounds of tiles for each multiprocessor, through each kernel that the choice can lead to.
+// A few tiles through each kernel that the choice can lead to, or several rounds for each multiprocessor: always
+// through those without producers, whose consumers ask for a tile before they end the one before.
 TEST_P(Products, EveryCompiledKernel) {
   Random random = test_random();
   const auto shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
@@ -90,7 +91,7 @@ TEST_P(Products, EveryCompiledKernel) {
     Spec s = specs.front();
     s.values = values(random);
     expect_right(s, random);
-    if (thorough()) expect_right(specs.back(), random);
+    if (thorough() || kernel.find("self-fed") != std::string::npos) expect_right(specs.back(), random);
   }
 }
 

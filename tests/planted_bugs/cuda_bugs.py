@@ -35,7 +35,7 @@ BUGS = [
         "(geometry_.tokens - tile.first_row + box_rows - 1) / box_rows",
         "(geometry_.tokens - tile.first_row) / box_rows", SM90),
     Bug("sm90", "asks for the same tile's weights again at its end", "src/cuda/sm90/feeder.cuh",
-        "bring(of_next ? at_.next : at_.now,", "bring(of_next && k_steps < 0 ? at_.next : at_.now,", SM90),
+        "bring(of_next ? at.next : at.now,", "bring(of_next && k_steps < 0 ? at.next : at.now,", SM90),
     Bug("sm90", "stores a first slab twice", "src/cuda/sm90/epilogue.cuh",
         "first_slab = stage / passes * staged;", "first_slab = stage / passes / slabs * staged;", SM90),
     Bug("sm90", "swaps gate and up of transposed tiles", "src/cuda/sm90/transposed_epilogue.cuh",

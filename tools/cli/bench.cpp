@@ -28,9 +28,10 @@ constexpr const char* help =
     "CPU;\n"
     "gemm, on a GPU: the library's own products, with no activation. Of act_and_mul: gatefold, eager, and copy (a copy "
     "that moves as many bytes).\n"
-    "--peer NAME=FILE adds another fused gate_up as provider peer-NAME: a shared library that exports "
-    "gatefold_peer.h's\n"
-    "function, and takes the weights as --layout says.\n"
+    "--peer NAME=FILE adds another gate_up as provider peer-NAME: another build of libgatefold, to hold a change "
+    "against "
+    "what was,\n"
+    "or a shared library that exports gatefold_peer.h's function, and takes the weights as --layout says.\n"
     "memory: what a provider alone takes beside x and the weights, measured.\n"
     "Providers take turns in rounds, in a new order each, and on a GPU each first runs as long untimed; times are "
     "medians of the rounds, ratios the medians of the rounds' ratios, > 1\n"
@@ -136,6 +137,9 @@ class Bench {
       const Baselines baselines{samples_of("unfused"), samples_of("gemm-only")};
       Json row = result_row(ways[i], block, shape.model, samples[i], baselines);
       row["memory_bytes"] = memory[i] ? Json(*memory[i]) : Json(nullptr);
+      for (std::size_t j = 0; j < ways.size(); ++j) {
+        if (is_peer(ways[j].provider)) row["ratio_vs_" + ways[j].provider] = speed_ratio(samples[j], samples[i]);
+      }
       if (ways[i].op == GATEFOLD_OP_ACT_AND_MUL) {
         for (const char* baseline : {"eager", "copy"}) {
           const Samples* theirs = samples_of(baseline);
@@ -174,6 +178,9 @@ std::vector<Column> columns_of(const BenchOptions& options, const BenchPlan& pla
   if (std::find(plan.ops.begin(), plan.ops.end(), GATEFOLD_OP_ACT_AND_MUL) != plan.ops.end()) {
     columns.push_back({"ratio_vs_eager", "vs eager", ratio_text});
     columns.push_back({"ratio_vs_copy", "vs copy", ratio_text});
+  }
+  for (const Provider& provider : plan.providers) {
+    if (is_peer(provider.name)) columns.push_back({"ratio_vs_" + provider.name, "vs " + provider.name, ratio_text});
   }
   if (options.roofline) {
     columns.push_back({"bytes", "bytes", bytes_text});
@@ -220,7 +227,8 @@ Command add_bench(CLI::App& root) {
   app->add_option("--tokens", options->tokens, "Numbers of tokens; default: 1,64,512 on a CPU, 512 ... 65536 on a GPU")
       ->delimiter(',');
   app->add_option("--provider", options->providers, "Default: all of the device's")->delimiter(',');
-  app->add_option("--peer", options->peers, "NAME=FILE: a shared library with a fused gate_up of its own")
+  app->add_option("--peer", options->peers,
+                  "NAME=FILE: a shared library with a fused gate_up of its own, or another libgatefold.so")
       ->delimiter(',');
   app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
   app->add_option("--layout", options->layout,

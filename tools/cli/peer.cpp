@@ -4,6 +4,7 @@
 
 #include "checkpoint/input_error.hpp"
 #include "cli/gatefold_peer.h"
+#include "cli/other_build.hpp"
 
 namespace gatefold::cli {
 namespace {
@@ -13,13 +14,11 @@ constexpr const char* prefix = "peer-";
 using Function = int (*)(const gatefold_peer_args*);
 
 // The library stays loaded: its kernels may be running until the process ends.
-Function load(const std::string& file) {
+void* load(const std::string& file) {
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps dlerror's text per thread
   if (library == nullptr) checkpoint::throw_input_error("--peer: ", dlerror());
-  auto* function = reinterpret_cast<Function>(dlsym(library, "gatefold_peer_gate_up"));
-  if (function == nullptr) checkpoint::throw_input_error("--peer: ", file, " exports no gatefold_peer_gate_up");
-  return function;
+  return library;
 }
 
 class PeerStage final : public Stage {
@@ -59,9 +58,16 @@ Provider load_peer(const std::string& peer) {
     checkpoint::throw_input_error("--peer: \"", peer, "\" is not NAME=FILE");
   }
   std::string name = prefix + peer.substr(0, equals);
-  const Function function = load(peer.substr(equals + 1));
-  return {name, [name, function](gatefold_op op, const Block& block) -> std::optional<Way> {
+  const std::string file = peer.substr(equals + 1);
+  void* library = load(file);
+  auto* function = reinterpret_cast<Function>(dlsym(library, "gatefold_peer_gate_up"));
+  if (function == nullptr && !is_gatefold(library)) {
+    checkpoint::throw_input_error("--peer: ", file,
+                                  " exports neither gatefold_peer_gate_up nor gatefold.h's functions");
+  }
+  return {name, [name, library, function](gatefold_op op, const Block& block) -> std::optional<Way> {
             if (op != GATEFOLD_OP_GATE_UP) return {};
+            if (function == nullptr) return gate_up_way(name, block, gate_up_of_build(library, name, block));
             return gate_up_way(name, block, std::make_shared<PeerStage>(name, function, block));
           }};
 }

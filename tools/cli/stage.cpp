@@ -149,16 +149,21 @@ StagePtr gemm_gated(const Block& block) {
   });
 }
 
-StagePtr gate_up(const Block& block) {
-  const bool packed = block.layout.packed();
+Desc gate_up_desc(const Block& block) {
   Desc desc = describe(block, GATEFOLD_OP_GATE_UP);
   desc.ld = {.x = block.hidden_size,
              .gate = block.hidden_size,
-             .up = packed ? 0 : block.hidden_size,
+             .up = block.layout.packed() ? 0 : block.hidden_size,
              .out = block.intermediate_size};
-  return make_op(desc, block, [packed](const Tensors& t) {
-    return Args{.x = t.x, .gate = t.w_gate, .up = packed ? nullptr : t.w_up, .out = t.h};
-  });
+  return desc;
+}
+
+Args gate_up_args(const Block& block, const Tensors& t) {
+  return {.x = t.x, .gate = t.w_gate, .up = block.layout.packed() ? nullptr : t.w_up, .out = t.h};
+}
+
+StagePtr gate_up(const Block& block) {
+  return make_op(gate_up_desc(block), block, [block](const Tensors& t) { return gate_up_args(block, t); });
 }
 
 StagePtr down_product(const Block& block) {

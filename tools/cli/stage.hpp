@@ -55,6 +55,10 @@ StagePtr gate_up(const Block& block);
 StagePtr down_product(const Block& block);
 StagePtr mlp(const Block& block);
 
+// gate_up of the block as gatefold.h describes it, and its tensors: for other builds of the library too.
+Desc gate_up_desc(const Block& block);
+Args gate_up_args(const Block& block, const Tensors& tensors);
+
 // Who computes the plain products of a way: the library, or what it is compared with.
 struct ProductStages {
   StagePtr (*gate)(const Block& block);

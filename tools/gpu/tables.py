@@ -34,8 +34,8 @@ def gate_up(name, rows):
         ours = providers["gatefold"]
         line = [model, str(tokens), f"{ours['time_us']:.1f}", f"{ours['tflops']:.0f}"]
         for other in [p for p in providers if p != "gatefold"]:
-            column = {"gemm-only": "ratio_vs_gemm_only", "unfused": "ratio_vs_unfused"}.get(other)
-            ratio = ours[column] if column else providers[other]["time_us"] / ours["time_us"]
+            column = {"gemm-only": "ratio_vs_gemm_only", "unfused": "ratio_vs_unfused"}.get(other, f"ratio_vs_{other}")
+            ratio = ours.get(column) or providers[other]["time_us"] / ours["time_us"]
             ratios.setdefault(other, []).append(ratio)
             line.append(f"{ratio:.3f}")
         if "gemm" in providers and "gemm-only" in providers:

@@ -19,7 +19,7 @@ struct Config {
   bool gated;
   bool pingpong;  // each warpgroup computes a tile of its own, in turns, so that one multiplies while the other stores
   bool transposed = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
-  bool producers = true;    // or a consumer asks for the operands (feeder.cuh), and the registers are all consumers'
+  bool producers = true;    // or consumers ask for the operands (feeder.cuh), and the registers are all consumers'
 
   constexpr int warpgroups_per_tile() const { return pingpong ? 1 : warpgroups; }
   constexpr int threads() const { return 128 * (warpgroups + (producers ? 1 : 0)); }

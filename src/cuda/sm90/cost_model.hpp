@@ -18,9 +18,8 @@ Machine machine_of(const DeviceProperties& device);
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);
 
-// The same, and where a consumer asks for the boxes (feeder.cuh): do the k-steps ahead lie in this tile or the next,
-// and does a half of the weights come in one box? Nothing hides more of them: Llama 70B with 4096 tokens in 256x208
-// took 1.22 us for a k-step, 1.39 with two boxes more (blocks of 16 rows) and 1.88 with ten more (blocks of 32).
+// The same, and where consumers ask for the boxes (feeder.cuh): do the k-steps ahead lie in this tile or the next, and
+// does a half of the weights come in two boxes at most? Nothing hides the time of more (docs/kernels/sm90.md).
 bool fits(const Config& config, const Problem& problem);
 
 // What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).

@@ -25,17 +25,14 @@ __device__ std::uint32_t pack(float low, float high) {
 // 64-row slabs, and the store drains while the next tile is multiplied.
 //
 // A staging slab is 64 rows x chunk columns, swizzled as the store's descriptor says: 16-byte piece p of row r lies at
-// piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows, p ^ (r / 4 % 2) for 32-byte rows. Rows of an
-// odd number of pieces, 88 columns, meet no bank twice as they are.
+// piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows. Other rows leave whole: those of an odd number
+// of pieces, 88 and 104 columns, meet no bank twice as they are, those of 80 and 112 columns each twice.
 template <Config config, class Element>
 struct Epilogue {
   static constexpr int slabs = config.slabs();  // per warpgroup
   static constexpr int width = config.store_columns();
-  static constexpr int chunk = width % 64 == 0 ? 64 : width % 32 == 0 ? 32 : width % 16 == 0 ? 16 : width;
-  static constexpr Swizzle swizzle = chunk == 64   ? Swizzle::bytes_128
-                                     : chunk == 32 ? Swizzle::bytes_64
-                                     : chunk == 16 ? Swizzle::bytes_32
-                                                   : Swizzle::none;
+  static constexpr int chunk = width % 64 == 0 ? 64 : width % 32 == 0 ? 32 : width;
+  static constexpr Swizzle swizzle = chunk == 64 ? Swizzle::bytes_128 : chunk == 32 ? Swizzle::bytes_64 : Swizzle::none;
   static constexpr int chunks = width / chunk;
   static constexpr int store_rows = 64;  // of the output, at a time
   static constexpr int slab_elements = 64 * chunk;

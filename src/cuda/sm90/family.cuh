@@ -30,8 +30,7 @@ inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
 inline constexpr TileShape tile_256x224 = self_fed({256, 224, 3, 1, 2, false});
 inline constexpr TileShape tile_256x208 = self_fed({256, 208, 3, 1, 2, false});
 inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
-// From 256 tokens. 14336 and 28672, the columns of Llama 8B and 70B, are 128 and 256 tiles of 224: with 132
-// multiprocessors no other width wastes as little.
+// From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
 inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
 inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
 inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
@@ -63,20 +62,20 @@ constexpr Kernel kernel_of(double teraflops) {
 // the constants of cost_model.cpp.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, true>(718.0), kernel_of<tile_256x208, E, true>(726.0),
-    kernel_of<tile_256x192, E, true>(723.5), kernel_of<tile_256x176, E, true>(706.5),
-    kernel_of<tile_128x256, E, true>(708.5), kernel_of<tile_128x224, E, true>(700.0),
-    kernel_of<tile_128x160, E, true>(678.5), kernel_of<row_128x224, E, true>(685.0),
-    kernel_of<row_128x208, E, true>(692.5),  kernel_of<tile_128x128, E, true>(646.5),
-    kernel_of<tile_160x128, E, true>(679.5), kernel_of<tile_192x256, E, true>(705.5),
+    kernel_of<tile_256x224, E, true>(711.0), kernel_of<tile_256x208, E, true>(712.0),
+    kernel_of<tile_256x192, E, true>(707.5), kernel_of<tile_256x176, E, true>(695.5),
+    kernel_of<tile_128x256, E, true>(707.0), kernel_of<tile_128x224, E, true>(703.0),
+    kernel_of<tile_128x160, E, true>(679.0), kernel_of<row_128x224, E, true>(688.0),
+    kernel_of<row_128x208, E, true>(692.5),  kernel_of<tile_128x128, E, true>(637.0),
+    kernel_of<tile_160x128, E, true>(680.5), kernel_of<tile_192x256, E, true>(695.0),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, false>(718.0), kernel_of<tile_256x208, E, false>(726.0),
-    kernel_of<tile_256x192, E, false>(723.5), kernel_of<tile_256x176, E, false>(706.5),
-    kernel_of<tile_128x256, E, false>(708.5), kernel_of<tile_128x224, E, false>(700.0),
-    kernel_of<tile_128x128, E, false>(646.5),
+    kernel_of<tile_256x224, E, false>(711.0), kernel_of<tile_256x208, E, false>(712.0),
+    kernel_of<tile_256x192, E, false>(707.5), kernel_of<tile_256x176, E, false>(695.5),
+    kernel_of<tile_128x256, E, false>(707.0), kernel_of<tile_128x224, E, false>(703.0),
+    kernel_of<tile_128x128, E, false>(637.0),
 };
 
 }  // namespace gatefold::cuda::sm90

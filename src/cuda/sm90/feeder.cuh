@@ -4,70 +4,81 @@
 
 namespace gatefold::cuda::sm90 {
 
-// In a block without producers, the one consumer thread that asks for the k-steps: for each as soon as the one whose
-// slot it takes has been multiplied, by its own warpgroup two k-steps before. So the ring is full but for the slots
-// that are being multiplied, as with producers, also where a tile ends and the next begins.
+// In a block without producers, the consumer threads that ask for the k-steps, one for each part: for each as soon as
+// the one whose slot it takes has been multiplied, by their own warpgroup two k-steps before. So the ring is full but
+// for the slots that are being multiplied, as with producers, also where a tile ends and the next begins.
 //
 //     multiply       | k3      | k4      | k5      | ..
 //     slot of        | k2 free | k3 free | k4 free |
-//     asks for       |    k5   |    k6   |    k7   |     three slots
+//     ask for        |    k5   |    k6   |    k7   |     three slots
 //
-// Where it stands lies in shared memory: registers are all taken by accumulators.
+// They are the first threads of warps 0, 1 and 2: of a warp they would ask one after the other. Where each stands lies
+// in shared memory: registers are all taken by accumulators.
 template <Config config, class Element>
 class Feeder {
  public:
-  struct Storage {
+  struct Place {
     TileBoxes now;   // of the tile that is being multiplied
     TileBoxes next;  // of the one after it
     bool last;       // there is none
   };
+  using Storage = Place[parts];
 
+  // By every thread: whether it is one of the three, who alone call what follows.
+  static __device__ bool asks() {
+    const int thread = thread_again();
+    return thread % 32 == 0 && thread < 32 * parts;
+  }
+
+  // loader: of any part.
   __device__ Feeder(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
-                    Storage& at)
-      : loader_(loader), slots_(slots), ring_(ring), at_(at) {}
+                    Storage& places)
+      : loader_(loader), slots_(slots), ring_(ring), places_(places) {}
 
   // The first tile's first k-steps, one for every slot.
   __device__ void begin(const Tile& first) const {
-    at_.next = loader_.boxes_of(first);
-    loader_.prefetch_first_half(at_.next);
-    loader_.prefetch_second_half(at_.next);
+    Place& at = place();
+    at.next = loader().boxes_of(first);
+    loader().prefetch_weights(at.next);
     wait_for_previous_grid();
-    for (int slot = 0; slot < config.stages; ++slot) bring(at_.next, slot, slot);
+    for (int slot = 0; slot < config.stages; ++slot) bring(at.next, slot, slot);
   }
 
   // Before each tile is multiplied.
   __device__ void enter(const TileScheduler<config>& scheduler) const {
-    at_.now = at_.next;
+    Place& at = place();
+    at.now = at.next;
     TileScheduler<config> following = scheduler;
     following.advance();
-    at_.last = following.done();
-    if (!at_.last) at_.next = loader_.boxes_of(following.tile());
+    at.last = following.done();
+    if (!at.last) at.next = loader().boxes_of(following.tile());
   }
 
-  // When this thread's warpgroup has released the slot of the tile's k-step `step`: as soon as the others have too, the
+  // When the threads' warpgroup has released the slot of the tile's k-step `step`: as soon as the others have too, the
   // k-step that is to follow in it. k_steps >= stages, so that it is of this tile or the next.
   __device__ void refill(int slot, std::uint32_t phase, int step, int k_steps) const {
     int following = step + config.stages;
     const bool of_next = following >= k_steps;
     if (of_next) following -= k_steps;
-    if (of_next && at_.last) return;
+    const Place& at = place();
+    if (of_next && at.last) return;
     barrier_wait(&ring_.empty[slot], phase);
-    bring(of_next ? at_.next : at_.now, following, slot);
+    bring(of_next ? at.next : at.now, following, slot);
   }
 
  private:
+  static __device__ int warp() { return thread_again() / 32; }
+  __device__ Place& place() const { return places_[warp()]; }
+  __device__ Loader<config, Element> loader() const { return loader_.of(static_cast<Part>(warp())); }
+
   __device__ void bring(const TileBoxes& boxes, int step, int slot) const {
-    std::uint64_t* full = &ring_.full[slot];
-    const int k = step * Config::tile_k;
-    loader_.bring_tokens(boxes, k, slot, slots_, full);
-    loader_.bring_first_half(boxes, k, slot, slots_, full);
-    loader_.bring_second_half(boxes, k, slot, slots_, full);
+    loader().bring(boxes, step * Config::tile_k, slot, slots_, &ring_.full[slot]);
   }
 
   const Loader<config, Element>& loader_;
   Slots<config, Element>& slots_;
   Ring<config>& ring_;
-  Storage& at_;
+  Storage& places_;
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -17,10 +17,9 @@ namespace gatefold::cuda::sm90 {
 //
 // The warpgroups share nothing but the ring: while one is in its epilogue, the other has the tensor cores to itself.
 struct Arguments : DelaySeed {
-  CUtensorMap x;         // [T, D], boxes of tile_m / cluster_n rows x 64
-  HalfMaps first_half;   // gate's rows; of a plain product the weight's
-  HalfMaps second_half;  // up's rows; likewise
-  CUtensorMap out;       // [T, F]
+  CUtensorMap x;       // [T, D], boxes of tile_m / cluster_n rows x 64
+  HalfMaps halves[2];  // gate's rows and up's; of a plain product the weight's, twice
+  CUtensorMap out;     // [T, F]
   Geometry geometry;
   Combine combine;
 };
@@ -58,10 +57,10 @@ class Block {
 
   __device__ void produce() {
     const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
-    const Loader<config, Element> loader = this->loader();
-    const Producer<config, Element> producer(static_cast<Part>(warp), loader, storage_.slots, storage_.ring);
-    if (threadIdx.x % 32 == 0 && warp < parts && producer.brings_something(place_)) {
-      producer.prefetch_weights(scheduler_.tile());
+    const Loader<config, Element> loader = loader_of(warp);
+    const Producer<config, Element> producer(loader, storage_.slots, storage_.ring);
+    if (threadIdx.x % 32 == 0 && warp < parts && loader.brings_something()) {
+      loader.prefetch_weights(loader.boxes_of(scheduler_.tile()));
       wait_for_previous_grid();
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
@@ -87,16 +86,15 @@ class Block {
 
   // Both, in a block without producers.
   __device__ void feed_and_consume() {
-    const int warpgroup = uniform_warpgroup();
-    const Loader<config, Element> loader = this->loader();
+    const Loader<config, Element> loader = loader_of(0);
     const Feeder<config, Element> feeder(loader, storage_.slots, storage_.ring, storage_.feeder);
-    if (threadIdx.x == 0 && !scheduler_.done()) feeder.begin(scheduler_.tile());
+    if (feeder.asks() && !scheduler_.done()) feeder.begin(scheduler_.tile());
     __syncwarp();
     for (; !scheduler_.done(); scheduler_.advance()) {
-      if (threadIdx.x == 0) feeder.enter(scheduler_);
+      if (feeder.asks()) feeder.enter(scheduler_);
       __syncwarp();
-      compute_tile(warpgroup, 0, [&](const auto& where, int step) {
-        if (threadIdx.x == 0) feeder.refill(where.slot, where.phase, step, geometry_.k_steps);
+      compute_tile(uniform_warpgroup(), 0, [&](const auto& where, int step) {
+        if (feeder.asks()) feeder.refill(where.slot, where.phase, step, geometry_.k_steps);
         __syncwarp();
       });
     }
@@ -104,12 +102,13 @@ class Block {
   }
 
  private:
-  __device__ Loader<config, Element> loader() const {
-    return {arguments_.x, arguments_.first_half, arguments_.second_half, geometry_, place_};
+  // Of warp `warp` of the three whose first threads ask for the operands.
+  __device__ Loader<config, Element> loader_of(int warp) const {
+    return {static_cast<Part>(warp), arguments_.x, arguments_.halves, geometry_, place_};
   }
 
   // From one lane, so that the compiler knows it to be uniform and keeps the descriptors in uniform registers.
-  static __device__ int uniform_warpgroup() { return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0); }
+  static __device__ int uniform_warpgroup() { return __shfl_sync(0xffffffffU, thread_again() / 128, 0); }
 
   // By warpgroup `warpgroup` of those that share the tile.
   template <class Released>
@@ -128,9 +127,12 @@ class Block {
       Mainloop::let_pass(geometry_, storage_.ring, place_, position_, released);
     }
     Turns<config>::pass_on(turn);
-    if (slabs == 0) return;
-    Epilogue::run(arguments_.out, scheduler_.tile_again(), slabs, arguments_.combine, storage_.epilogue,
-                  static_cast<int>(threadIdx.x), tCrC);
+    // Anew, so that no register holds them beside the accumulators.
+    const Tile tile = scheduler_.tile_again();
+    const int thread = thread_again();
+    const int stored = tile.template slabs_of<config>(config.pingpong ? 0 : thread / 128, geometry_.tokens);
+    if (stored == 0) return;
+    Epilogue::run(arguments_.out, tile, stored, arguments_.combine, storage_.epilogue, thread, tCrC);
   }
 
   const Arguments& arguments_;
@@ -156,8 +158,8 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   const ClusterPlace<config> place;
   if (threadIdx.x == 0) {
     prefetch_descriptor(&arguments.x);
-    prefetch_descriptor(&arguments.first_half.body);
-    prefetch_descriptor(&arguments.second_half.body);
+    prefetch_descriptor(&arguments.halves[0].body);
+    prefetch_descriptor(&arguments.halves[1].body);
     prefetch_descriptor(&arguments.out);
     storage.ring.init();
   }

@@ -43,13 +43,13 @@ Status encode_weights(const Problem& problem, const Operands& operands, Argument
   if constexpr (config.gated) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
-    Status status = encode_half(arguments.first_half, type, {gate.base, F, D, gate.ld}, gate.map, boxes, promotion);
+    Status status = encode_half(arguments.halves[0], type, {gate.base, F, D, gate.ld}, gate.map, boxes, promotion);
     if (!status.ok()) return status;
-    return encode_half(arguments.second_half, type, {up.base, F, D, up.ld}, up.map, boxes, promotion);
+    return encode_half(arguments.halves[1], type, {up.base, F, D, up.ld}, up.map, boxes, promotion);
   } else {
     Status status =
-        encode_half(arguments.first_half, type, {operands.up, F, D, problem.ld_up}, {0, F, F}, boxes, promotion);
-    arguments.second_half = arguments.first_half;
+        encode_half(arguments.halves[0], type, {operands.up, F, D, problem.ld_up}, {0, F, F}, boxes, promotion);
+    arguments.halves[1] = arguments.halves[0];
     return status;
   }
 }

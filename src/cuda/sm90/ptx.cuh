@@ -175,6 +175,13 @@ __device__ inline void named_barrier_arrive(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+// threadIdx.x, read anew: nothing that follows from it occupies a register before.
+__device__ inline int thread_again() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 template <int registers>
 __device__ inline void register_limit_raise() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));

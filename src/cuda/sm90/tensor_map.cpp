@@ -32,7 +32,6 @@ struct Box {
 CUtensorMapSwizzle swizzle_mode(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::none: return CU_TENSOR_MAP_SWIZZLE_NONE;
-    case Swizzle::bytes_32: return CU_TENSOR_MAP_SWIZZLE_32B;
     case Swizzle::bytes_64: return CU_TENSOR_MAP_SWIZZLE_64B;
     case Swizzle::bytes_128: break;
   }

@@ -12,7 +12,7 @@ namespace gatefold::cuda::sm90 {
 // How many bytes memory sends to L2 at a time, around those that are asked for.
 enum class Promotion : std::uint8_t { bytes_128, bytes_256 };
 
-enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
+enum class Swizzle : std::uint8_t { none, bytes_64, bytes_128 };
 
 // A row-major matrix of 16-bit elements as the copy engine sees it.
 struct MatrixView {
