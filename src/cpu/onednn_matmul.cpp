@@ -58,6 +58,17 @@ void append_activation(dnnl::post_ops& ops, const Activation& act) {
   }
 }
 
+// AMX sums 32 terms at a time, and oneDNN gets rests wrong. 2.6.3 rounds a rest of 31 up to what looks like a whole
+// step, and so leaves the tiles set up for a whole block while it multiplies a smaller one: 8 rows of 63 terms by 112
+// (mended in 2.7.4). 3.14.0 reads 32 terms of rows that end sooner, and a NaN in the next row reaches this one through
+// a weight of zero (its issue 5717).
+bool mistakes_rest(const std::string& kernel, std::int64_t depth) {
+  return kernel.find("amx") != std::string::npos && depth % 32 != 0;
+}
+
+// oneDNN's reference code stands in for what it has no kernel for, and is slower than widening.
+bool is_reference(const std::string& kernel) { return kernel.rfind("ref", 0) == 0; }
+
 }  // namespace
 
 bool can_activate(ActivationKind kind) {
@@ -93,6 +104,7 @@ Matmul::Matmul(const MatmulShape& shape, Epilogue epilogue, const Activation& ac
   const dnnl::matmul::primitive_desc description = describe(x_, weights_, out_, attributes);
   scratchpad_ = description.scratchpad_desc();
   kernel_ = description.impl_info_str();
+  better_widened_ = is_reference(kernel_) || mistakes_rest(kernel_, shape.depth);
   primitive_ = dnnl::matmul(description);
 }
 

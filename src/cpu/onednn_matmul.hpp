@@ -59,7 +59,8 @@ class Matmul {
   Matmul(const MatmulShape& shape, Epilogue epilogue, const Activation& activation);
 
   std::size_t scratchpad_size() const { return scratchpad_.get_size(); }
-  const std::string& kernel() const { return kernel_; }  // oneDNN's name for what it chose
+  const std::string& kernel() const { return kernel_; }    // oneDNN's name for what it chose
+  bool better_widened() const { return better_widened_; }  // bf16 is better multiplied in fp32 than by this kernel
 
   // False if oneDNN failed, which it does only when memory runs out. What is allocated: a stream and up to five memory
   // handles here, and inside oneDNN its argument map and, where its kernel is the plain GEMM, buffers for packed
@@ -74,6 +75,7 @@ class Matmul {
   dnnl::memory::desc activated_;
   dnnl::memory::desc scratchpad_;
   std::string kernel_;
+  bool better_widened_ = false;
   int multiply_index_ = -1;  // of the post-op that reads `activated`
 };
 

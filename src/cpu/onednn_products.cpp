@@ -55,6 +55,7 @@ class Product {
         shape.ld_out = to_output ? problem.ld_out : columns;
         list.emplace_back(shape, epilogue, problem.activation);
         scratchpad_ = std::max(scratchpad_, list.back().scratchpad_size());
+        better_widened_ |= list.back().better_widened();
       }
     }
   }
@@ -65,11 +66,13 @@ class Product {
   }
   std::size_t scratchpad_size() const { return scratchpad_; }
   const std::string& kernel() const { return whole_.back().kernel(); }
+  bool better_widened() const { return better_widened_; }
 
  private:
   std::vector<Matmul> whole_;
   std::vector<Matmul> last_;
   std::size_t scratchpad_ = 0;
+  bool better_widened_ = false;
 };
 
 class ProductsExecutor final : public Executor {
@@ -85,11 +88,7 @@ class ProductsExecutor final : public Executor {
     }
   }
 
-  // oneDNN's reference code stands in for what it has no kernel for, and is slower than widening.
-  bool is_slow() const {
-    const auto is_reference = [](const Product& product) { return product.kernel().rfind("ref", 0) == 0; };
-    return is_reference(up_) || (p_.op == Op::gate_up && is_reference(gate_));
-  }
+  bool better_widened() const { return up_.better_widened() || gate_.better_widened(); }
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
     return workspace(max_tokens).size(panels_.threads);
@@ -285,11 +284,11 @@ class Products final : public Implementation {
   }
 
  private:
-  // Null where this oneDNN can't multiply the stored type, or not quickly.
+  // Null where this oneDNN can't multiply the stored type, or is better not asked to.
   static std::unique_ptr<Executor> prepare_native(const Problem& problem) {
     try {
       auto executor = std::make_unique<ProductsExecutor>(problem, true);
-      if (!executor->is_slow()) return executor;
+      if (!executor->better_widened()) return executor;
     } catch (const dnnl::error&) {
       return nullptr;
     }

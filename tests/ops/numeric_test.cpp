@@ -54,6 +54,18 @@ TEST_P(Numeric, Shapes) {
   for (std::size_t i = 0; i < sizes.size(); ++i) run(token_counts[i % token_counts.size()], hidden[i], intermediate[i]);
 }
 
+// Rests of the sum, the rows and the columns at once, around the 32 terms and 16 rows of a matrix unit's step. (oneDNN
+// 2.6.3 multiplies 9 rows of 63 terms by 112 columns, of 127 on one thread or 251 on two, with a unit set up for
+// another block: see cpu/onednn_matmul.cpp.)
+TEST_P(Numeric, RestsOfEverything) {
+  Random random = test_random();
+  for (const std::int64_t T : {9, 65}) {
+    for (const std::int64_t D : {31, 33, 62, 63, 65, 95, 127}) {
+      for (const std::int64_t F : {65, 127, 251}) expect_right(spec(T, D, F), random);
+    }
+  }
+}
+
 TEST_P(Numeric, LeadingDimensionsAndAnyAlignment) {
   Random random = test_random();
   for (const std::int64_t shift : {0, 1, 3, 8}) {
