@@ -9,32 +9,13 @@
 #include "cpu/implementations.hpp"
 #include "cpu/onednn_matmul.hpp"
 #include "cpu/onednn_panels.hpp"
+#include "cpu/threads.hpp"
 #include "cpu/vector_math.hpp"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 // gemm, gemm_gated and gate_up on oneDNN. Panel by panel, act(gate) of one panel stays in the cache until the up
 // product's post-op multiplies by it: no pass over gate and up, and neither is ever rounded to 16 bits.
 namespace gatefold::cpu {
 namespace {
-
-int thread_limit() {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-
-int this_thread() {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
 
 // One product, prepared for row counts 1, 2, 4 ... row_block, and for whole panels and the last, narrower one.
 class Product {

@@ -7,31 +7,15 @@
 #include <cstring>
 
 #include "core/float16.hpp"
+#include "cpu/avx2.hpp"
 
-// Every loop is written once, always inlined, and compiled twice: as it is, and inside a function that may use AVX2,
-// FMA and F16C. The compiler does the vectorising; only fp16 needs its conversion instruction named.
-#if defined(__x86_64__) && defined(__GNUC__)
+#if GATEFOLD_HAS_AVX2_COPY
 #include <immintrin.h>
-#define GATEFOLD_HAS_AVX2_COPY 1
-#define GATEFOLD_AVX2 __attribute__((target("avx2,fma,f16c")))
-#else
-#define GATEFOLD_HAS_AVX2_COPY 0
-#define GATEFOLD_AVX2
 #endif
-#define GATEFOLD_INLINE __attribute__((always_inline)) inline
 
+// The compiler does the vectorising; only fp16 needs its conversion instruction named.
 namespace gatefold::cpu {
 namespace {
-
-bool has_avx2() {
-#if GATEFOLD_HAS_AVX2_COPY
-  // Whatever has AVX2 has F16C too; clang can't be asked for it.
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return has;
-#else
-  return false;
-#endif
-}
 
 // ---- exp and the logistic function ----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(All, Choice, testing::ValuesIn(unforced()), unforced_na
 
 TEST_P(Choice, IsRightAndListed) {
   Random random = test_random();
-  for (const std::int64_t tokens : {1, 16, 129}) {
+  for (const std::int64_t tokens : {1, 7, 8, 16, 129}) {
     const Spec s = spec(tokens, 100, 72);
     expect_right(s, random);
 

@@ -64,4 +64,15 @@ BUGS = [
         "      multiply(p_.activation, rounded.data(), factor.data(), count, factor.data());\n", VECTOR),
     Bug("vector", "skips the last column of a row", "src/cpu/act_and_mul.cpp",
         "std::min(begin + width, F)", "std::min(begin + width, F - 1)", VECTOR),
+
+    Bug("vector", "drops what is left of a sum after whole vectors", "src/cpu/dots.cpp",
+        "for (; k < count; ++k)", "for (; k + 1 < count; ++k)", VECTOR),
+    Bug("vector", "drops the last chunk of a sum", "src/cpu/vector_products.cpp",
+        "begin < p_.hidden_size; begin += chunk", "begin == 0 || begin + chunk <= p_.hidden_size; begin += chunk", VECTOR),
+    Bug("vector", "gives the last of an odd number of tokens the sums of the first", "src/cpu/dots.cpp",
+        "add_tile<false, Weight>(weights, x + t * ld_x", "add_tile<false, Weight>(weights, x", VECTOR),
+    Bug("vector", "swaps gate and up of the products", "src/cpu/vector_products.cpp",
+        "multiply_panel(panel, Half::gate, activated);", "multiply_panel(panel, Half::up, activated);", VECTOR),
+    Bug("vector", "skips the last panel of columns", "src/cpu/vector_products.cpp",
+        "(p_.intermediate_size + panel_width - 1) / panel_width", "p_.intermediate_size / panel_width", VECTOR),
 ]
