@@ -11,7 +11,7 @@
 //
 //   for each block of up to 8 tokens                  (16-bit types: widened to fp32 once)
 //     for each panel of 64 columns, shared out among threads
-//       gate, up [tokens, 64] = x . w^T               4 rows of weights by chunks of 512 elements
+//       gate, up [tokens, 64] = x . w^T               4 rows of weights at a time, by chunks of 512 elements
 //       out panel = act(gate) * up, rounded once
 namespace gatefold::cpu {
 namespace {
@@ -21,7 +21,8 @@ constexpr std::int64_t panel_width = 64;
 // Of a row, at a time: of fp16, 8 KiB of four widened rows and 16 KiB of eight tokens stay in the first-level cache.
 constexpr std::int64_t chunk = 512;
 
-// Measured in docs/kernels/cpu.md: from here on a matrix product's better use of the registers outweighs its copies.
+// Measured in docs/kernels/cpu.md: from the next on a matrix product's better use of the registers outweighs its
+// copies.
 constexpr std::int64_t most_tokens = 7;
 
 using PanelValues = std::array<float, token_block * panel_width>;
@@ -114,8 +115,7 @@ class VectorProductsExecutor final : public Executor {
       const std::int64_t rows = std::min<std::int64_t>(dot_rows, panel.columns - j);
       WeightRows<std::byte> weights{};
       for (int i = 0; i < dot_rows; ++i) {
-        const std::int64_t row =
-            panel.column + j + std::min<std::int64_t>(i, rows - 1);  // the last row again, for none
+        const std::int64_t row = panel.column + j + std::min<std::int64_t>(i, rows - 1);  // for none, the last again
         weights[i] = view.base + view.map(row) * view.ld * element();
       }
       const BlockSums sums = multiply_rows(panel, weights);
@@ -129,16 +129,16 @@ class VectorProductsExecutor final : public Executor {
     BlockSums sums{};
     for (std::int64_t begin = 0; begin < p_.hidden_size; begin += chunk) {
       const std::int64_t count = std::min(chunk, p_.hidden_size - begin);
-      WeightRows<std::byte> rows = weights;
-      for (const std::byte*& row : rows) row += begin * element();
+      const auto add = [&](const auto& rows) {
+        add_dots(rows, panel.x + begin, panel.ld_x, panel.tokens, count, sums.data());
+      };
       switch (p_.dtype) {
-        case DType::fp32: add_chunk(panel, begin, count, rows_of<float>(rows), sums); break;
-        case DType::bf16: add_chunk(panel, begin, count, rows_of<Bf16>(rows), sums); break;
+        case DType::fp32: add(rows_at<float>(weights, begin)); break;
+        case DType::bf16: add(rows_at<Bf16>(weights, begin)); break;
         case DType::fp16: {
           std::array<std::array<float, chunk>, dot_rows> widened;
-          for (int i = 0; i < dot_rows; ++i) widen(rows[i], p_.dtype, count, widened[i].data());
-          add_chunk<float>(panel, begin, count,
-                           {widened[0].data(), widened[1].data(), widened[2].data(), widened[3].data()}, sums);
+          for (int i = 0; i < dot_rows; ++i) widen(weights[i] + begin * element(), p_.dtype, count, widened[i].data());
+          add(WeightRows<float>{widened[0].data(), widened[1].data(), widened[2].data(), widened[3].data()});
           break;
         }
       }
@@ -147,16 +147,10 @@ class VectorProductsExecutor final : public Executor {
   }
 
   template <class Weight>
-  static WeightRows<Weight> rows_of(const WeightRows<std::byte>& rows) {
+  static WeightRows<Weight> rows_at(const WeightRows<std::byte>& rows, std::int64_t begin) {
     WeightRows<Weight> result{};
-    for (int i = 0; i < dot_rows; ++i) result[i] = reinterpret_cast<const Weight*>(rows[i]);
+    for (int i = 0; i < dot_rows; ++i) result[i] = reinterpret_cast<const Weight*>(rows[i]) + begin;
     return result;
-  }
-
-  template <class Weight>
-  static void add_chunk(const Panel& panel, std::int64_t begin, std::int64_t count, const WeightRows<Weight>& rows,
-                        BlockSums& sums) {
-    add_dots(rows, panel.x + begin, panel.ld_x, panel.tokens, count, sums.data());
   }
 
   Problem p_;
@@ -166,7 +160,8 @@ class VectorProducts final : public Implementation {
  public:
   std::string_view name() const override { return "vector"; }
 
-  Verdict supports(const Problem& /*problem*/) const override {
+  Verdict supports(const Problem& problem) const override {
+    if (problem.hidden_size == 0) return {false, "needs D > 0"};  // rows of nothing may be null
     return {.eligible = true, .reason = "weights straight from memory, for few tokens", .max_tokens = most_tokens};
   }
 
