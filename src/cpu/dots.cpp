@@ -16,11 +16,13 @@ using Lanes = float __attribute__((vector_size(lanes * sizeof(float))));
 template <class Weight>
 constexpr std::int64_t step = lanes;
 template <>
-constexpr std::int64_t step<Bf16> = 2 * lanes;
+constexpr std::int64_t step<Bf16> = pairs_group;
+static_assert(pairs_group == 2 * lanes);
 
-GATEFOLD_INLINE void load(const float* from, int /*part*/, Lanes& to) { std::memcpy(&to, from, sizeof to); }
+GATEFOLD_INLINE void load(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
 
-GATEFOLD_INLINE void load(const Bf16* from, int part, Lanes& to) {
+GATEFOLD_INLINE void load_part(const float* from, int /*part*/, Lanes& to) { load(from, to); }
+GATEFOLD_INLINE void load_part(const Bf16* from, int part, Lanes& to) {
   using Words = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
   Words words;
   std::memcpy(&words, from, sizeof words);
@@ -76,14 +78,14 @@ GATEFOLD_INLINE void add_tile(const WeightRows<Weight>& weights, const float* x,
     for (const Weight* row : {p0, p1, p2, p3}) __builtin_prefetch(row + k + ahead);
     for (int part = 0; part < step<Weight> / lanes; ++part) {
       Lanes w0, w1, w2, w3, values;
-      load(p0 + k, part, w0);
-      load(p1 + k, part, w1);
-      load(p2 + k, part, w2);
-      load(p3 + k, part, w3);
-      load(x + k + part * lanes, 0, values);
+      load_part(p0 + k, part, w0);
+      load_part(p1 + k, part, w1);
+      load_part(p2 + k, part, w2);
+      load_part(p3 + k, part, w3);
+      load(x + k + part * lanes, values);
       first.add(w0, w1, w2, w3, values);
       if constexpr (two) {
-        load(x + ld_x + k + part * lanes, 0, values);
+        load(x + ld_x + k + part * lanes, values);
         second.add(w0, w1, w2, w3, values);
       }
     }
@@ -114,11 +116,10 @@ GATEFOLD_AVX2 void add_all_avx2(const WeightRows<Weight>& weights, const float* 
 
 }  // namespace
 
-void pair_up(float* x, std::int64_t count) {
-  constexpr std::int64_t group = step<Bf16>;
-  for (std::int64_t k = 0; k + group <= count; k += group) {
-    std::array<float, group> pairs;
-    std::copy_n(x + k, group, pairs.data());
+void split_pairs(float* x, std::int64_t count) {
+  for (std::int64_t k = 0; k + pairs_group <= count; k += pairs_group) {
+    std::array<float, pairs_group> pairs;
+    std::copy_n(x + k, pairs_group, pairs.data());
     for (std::int64_t i = 0; i < lanes; ++i) {
       x[k + i] = pairs[2 * i];
       x[k + lanes + i] = pairs[2 * i + 1];

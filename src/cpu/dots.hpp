@@ -13,16 +13,18 @@ using DotSums = std::array<float, dot_rows>;
 template <class Weight>
 using WeightRows = std::array<const Weight*, dot_rows>;
 
-// A weight as it is stored. Of two that share a word, the first becomes an fp32 by one shift, the second by one mask:
-// eight words are the eight first ones and the eight second ones. So x lies in that order for them, in each group of 16
-// that is whole: pair_up() brings it there.
+// A weight as it is stored.
 struct Bf16 {
   std::uint16_t bits;
 };
-void pair_up(float* x, std::int64_t count);
+
+// Brings x into the order that weights of bf16 are multiplied in. Two of them share a word; the first becomes an fp32
+// by a shift, the second by a mask. So of each whole group of 16 come the eight first ones, then the eight second ones.
+constexpr std::int64_t pairs_group = 16;
+void split_pairs(float* x, std::int64_t count);
 
 // sums[t][i] += row t of x . row i of the weights, for `tokens` rows of x that are ld_x elements apart, over `count`
-// elements, which begin a group. Weight: float or Bf16.
+// elements, which begin a group. Weight: float, or Bf16 with x in the order of split_pairs.
 template <class Weight>
 void add_dots(const WeightRows<Weight>& weights, const float* x, std::int64_t ld_x, std::int64_t tokens,
               std::int64_t count, DotSums* sums);

@@ -20,6 +20,7 @@ constexpr std::int64_t token_block = 8;
 constexpr std::int64_t panel_width = 64;
 // Of a row, at a time: of fp16, 8 KiB of four widened rows and 16 KiB of eight tokens stay in the first-level cache.
 constexpr std::int64_t chunk = 512;
+static_assert(chunk % pairs_group == 0);
 
 // Measured in docs/kernels/cpu.md: from the next on a matrix product's better use of the registers outweighs its
 // copies.
@@ -72,7 +73,7 @@ class VectorProductsExecutor final : public Executor {
         for (std::int64_t t = 0; t < tokens; ++t) {
           float* row = widened + t * p_.hidden_size;
           widen(stored + t * p_.ld_x * element(), p_.dtype, p_.hidden_size, row);
-          if (p_.dtype == DType::bf16) pair_up(row, p_.hidden_size);
+          if (p_.dtype == DType::bf16) split_pairs(row, p_.hidden_size);
         }
       }
 #pragma omp for schedule(dynamic)
@@ -115,7 +116,7 @@ class VectorProductsExecutor final : public Executor {
       const std::int64_t rows = std::min<std::int64_t>(dot_rows, panel.columns - j);
       WeightRows<std::byte> weights{};
       for (int i = 0; i < dot_rows; ++i) {
-        const std::int64_t row = panel.column + j + std::min<std::int64_t>(i, rows - 1);  // for none, the last again
+        const std::int64_t row = panel.column + j + std::min<std::int64_t>(i, rows - 1);  // past the end, the last
         weights[i] = view.base + view.map(row) * view.ld * element();
       }
       const BlockSums sums = multiply_rows(panel, weights);
