@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -42,13 +43,43 @@ bool same_product(const TileCell& a, const TileCell& b) {
 void TileMeasurement::average_with(const TileMeasurement& other) {
   for (TileCell& cell : cells) {
     const auto there = std::ranges::find_if(other.cells, [&](const TileCell& c) { return same_product(c, cell); });
-    if (there == other.cells.end()) throw std::runtime_error("the other measurement lacks a cell");
+    if (there == other.cells.end()) continue;
     const double scale = factor(cell, *there);
     for (const auto& [kernel, time] : there->microseconds) {
       if (!kernels.contains(kernel)) continue;
       const auto [entry, only_there] = cell.microseconds.try_emplace(kernel, time / scale);
       if (!only_there) entry->second = std::sqrt(entry->second * time / scale);
     }
+  }
+}
+
+namespace {
+
+// Rows of tokens and weights that come to a multiprocessor for each product of a row with a row, by a kernel of the
+// name "256x192 ...".
+double rows_per_product(const std::string& kernel) {
+  int tile_m = 0;
+  int tile_n = 0;
+  if (std::sscanf(kernel.c_str(), "%dx%d", &tile_m, &tile_n) != 2) {
+    throw std::runtime_error("\"" + kernel + "\" is no name of a kernel");
+  }
+  return (tile_m + tile_n) / (static_cast<double>(tile_m) * tile_n);
+}
+
+// One row of tiles waits for memory.
+bool power_limits(const TileCell& cell) {
+  const double flops = 4.0 * static_cast<double>(cell.tokens) * static_cast<double>(cell.hidden_size) *
+                       static_cast<double>(cell.intermediate_size);
+  return cell.tokens > 128 && flops / (cell.best() * 1e-6) > power_limited_flops;
+}
+
+}  // namespace
+
+void TileMeasurement::settle() {
+  const double rows = rows_per_product("256x192");
+  for (TileCell& cell : cells) {
+    if (!power_limits(cell)) continue;
+    for (auto& [kernel, time] : cell.microseconds) time *= 1.0 + power_share * (rows_per_product(kernel) / rows - 1.0);
   }
 }
 

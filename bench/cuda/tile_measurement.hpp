@@ -53,10 +53,20 @@ struct TileMeasurement {
 
   // With another measurement of the same cells: of the kernels that both have, the geometric mean of the two times,
   // once those of the other one's cell are scaled so that in the median they agree. (A single time is often 1 % and at
-  // times 4 % off, since the chip is at its power limit.) Throws std::runtime_error where a cell is missing from the
-  // other.
+  // times 4 % off, since the chip is at its power limit.) Cells that the other lacks stay as they are.
   void average_with(const TileMeasurement& other);
+
+  // What the times would be if each kernel had the chip to itself for long. A window of some 25 ms still runs at the
+  // clock that the kernels before it left, which flatters those that draw more power: in windows of 60 ms 128x160 in
+  // turns took 6 to 9 % longer than 256x224 for Llama 8B with 1024 and 2048 tokens, and 128x192 2 % longer than 256x208
+  // for 405B with 512, which short windows hold to be equal. What power is spent on beside products is bytes that
+  // multiprocessors receive (docs/kernels/sm90.md). So where power limits, a time grows by `power_share` of what the
+  // rows that the kernel's tile brings for a product exceed those of 256x192 by.
+  void settle();
 };
+
+inline constexpr double power_share = 0.083;
+inline constexpr double power_limited_flops = 550e12;  // in a second, of the best kernel of a cell
 
 // Throws std::runtime_error that names the file, if it can't be read or holds something else.
 TileMeasurement read_tile_measurement(const std::string& path);

@@ -104,9 +104,11 @@ typedef struct gatefold_desc {
   int64_t ld_down;  // mlp: [D, F]
   int64_t ld_out;   // [tokens, F]; mlp: [tokens, D]
 
-  // Force an implementation by its name; null lets Gatefold choose. If it is null, the environment variable
-  // GATEFOLD_IMPL is read, once, when the plan is made: names separated by commas, of which the first that belongs
-  // to this op and device is forced. The two products inside an mlp follow GATEFOLD_IMPL too.
+  // Force an implementation by its name; null lets Gatefold choose. Where an implementation has several kernels, one
+  // of them can be forced for every number of tokens, with a colon between: "sm90:256x192 cluster 1x2"
+  // (gatefold_plan_kernel lists them). If it is null, the environment variable GATEFOLD_IMPL is read, once, when the
+  // plan is made: such names separated by commas, of which the first whose implementation belongs to this op and
+  // device is forced. The two products inside an mlp follow GATEFOLD_IMPL too.
   const char* implementation;
 } gatefold_desc;
 
@@ -160,6 +162,11 @@ typedef struct gatefold_candidate {
 } gatefold_candidate;
 GATEFOLD_API int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index,
                                          gatefold_candidate* candidate);
+
+// The names of the kernels of the plan's candidate `implementation` that can take the description, in no order; null
+// past the end, of a candidate that has but one kernel or none that can, and of a name that is no candidate's. Valid
+// until this thread's next call. For tuning by measurement: gatefold_desc.implementation = "IMPLEMENTATION:KERNEL".
+GATEFOLD_API const char* gatefold_plan_kernel(const gatefold_plan* plan, const char* implementation, int index);
 
 // The names of an op's implementations on a device, best first, the reference last; null past the end.
 GATEFOLD_API const char* gatefold_implementation_name(gatefold_op op, gatefold_device device, int index);

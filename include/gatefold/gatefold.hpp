@@ -220,6 +220,17 @@ class Plan {
     return candidates;
   }
 
+  // The kernels of a candidate that can take the description, each of which desc.implementation can force as
+  // "IMPLEMENTATION:KERNEL"; none of a candidate that has but one.
+  std::vector<std::string> kernels(const std::string& implementation) const {
+    std::vector<std::string> names;
+    const auto next = [&] {
+      return gatefold_plan_kernel(plan_.get(), implementation.c_str(), static_cast<int>(names.size()));
+    };
+    while (const char* name = next()) names.emplace_back(name);
+    return names;
+  }
+
  private:
   struct Destroy {
     void operator()(gatefold_plan* plan) const { gatefold_plan_destroy(plan); }

@@ -186,6 +186,19 @@ int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index
   return status == GATEFOLD_SUCCESS ? 1 : 0;
 }
 
+const char* gatefold_plan_kernel(const gatefold_plan* plan, const char* implementation, int index) {
+  if (plan == nullptr || implementation == nullptr || index < 0) return nullptr;
+  bool found = false;
+  guarded([&]() -> Status {
+    const std::vector<std::string> kernels = plan->selection.kernels(plan->problem, implementation);
+    const auto i = static_cast<std::size_t>(index);
+    found = i < kernels.size();
+    if (found) thread_strings().answer = kernels[i];
+    return {};
+  });
+  return found ? thread_strings().answer.c_str() : nullptr;
+}
+
 const char* gatefold_implementation_name(gatefold_op op, gatefold_device device, int index) {
   if (!is_op(op) || !is_device(device)) return nullptr;
   const auto list = implementations(static_cast<Op>(op), static_cast<Device>(device));

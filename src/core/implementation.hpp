@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/problem.hpp"
 #include "core/status.hpp"
@@ -63,6 +64,14 @@ class Implementation {
 
   // May throw std::exception: plan creation turns it into a status.
   virtual std::unique_ptr<Executor> prepare(const Problem& problem) const = 0;
+
+  // The kernels that can take the problem, by name, where each run chooses among several: one can be forced.
+  virtual std::vector<std::string> kernels(const Problem& /*problem*/) const { return {}; }
+
+  // As prepare, with that choice made: `kernel` is one of kernels().
+  virtual std::unique_ptr<Executor> prepare_kernel(const Problem& problem, std::string_view /*kernel*/) const {
+    return prepare(problem);
+  }
 };
 
 }  // namespace gatefold

@@ -9,17 +9,38 @@
 namespace gatefold {
 namespace {
 
-std::string names(std::span<const Implementation* const> list) {
+std::string joined(const std::vector<std::string>& names) {
   std::string text;
-  for (const Implementation* implementation : list) {
-    text += (text.empty() ? "" : ", ") + std::string(implementation->name());
-  }
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
+
+std::vector<std::string> names(std::span<const Implementation* const> list) {
+  std::vector<std::string> result;
+  for (const Implementation* implementation : list) result.emplace_back(implementation->name());
+  return result;
+}
+
+// "implementation" or "implementation:kernel".
+struct Forced {
+  std::string_view implementation;
+  std::string_view kernel;
+
+  explicit Forced(std::string_view text)
+      : implementation(text.substr(0, text.find(':'))),
+        kernel(text.size() > implementation.size() ? text.substr(implementation.size() + 1) : std::string_view{}) {}
+};
 
 bool is_implementation(Op op, Device device, std::string_view name) {
   const auto list = implementations(op, device);
   return std::any_of(list.begin(), list.end(), [&](const Implementation* i) { return i->name() == name; });
+}
+
+Status check_kernel(const Implementation& implementation, const Problem& problem, std::string_view kernel) {
+  const std::vector<std::string> kernels = implementation.kernels(problem);
+  if (std::ranges::find(kernels, kernel) != kernels.end()) return {};
+  return unsupported("implementation: ", implementation.name(), " has no kernel \"", kernel, "\" for this ",
+                     to_string(problem.op), ", but ", kernels.empty() ? "one without a name" : joined(kernels));
 }
 
 }  // namespace
@@ -29,12 +50,13 @@ std::string forced_by_environment(Op op, Device device) {
   if (value == nullptr) return {};
   std::istringstream wanted(value);
   for (std::string name; std::getline(wanted, name, ',');) {
-    if (is_implementation(op, device, name)) return name;
+    if (is_implementation(op, device, Forced(name).implementation)) return name;
   }
   return {};
 }
 
-Status Selection::make(const Problem& problem, std::string_view forced, Selection& selection) {
+Status Selection::make(const Problem& problem, std::string_view forced_text, Selection& selection) {
+  const auto [forced, kernel] = Forced(forced_text);
   const auto list = implementations(problem.op, problem.device);
   if (list.empty()) {
     return unsupported("device: ", to_string(problem.device), " has no implementation of ", to_string(problem.op),
@@ -42,7 +64,7 @@ Status Selection::make(const Problem& problem, std::string_view forced, Selectio
   }
   if (!forced.empty() && !is_implementation(problem.op, problem.device, forced)) {
     return invalid("implementation: \"", forced, "\" is not one of ", to_string(problem.op), "'s on ",
-                   to_string(problem.device), ": ", names(list));
+                   to_string(problem.device), ": ", joined(names(list)));
   }
 
   Selection made;
@@ -54,9 +76,13 @@ Status Selection::make(const Problem& problem, std::string_view forced, Selectio
       return unsupported("implementation: ", forced, " cannot take this ", to_string(problem.op), ": ",
                          candidate.verdict.reason);
     }
+    if (is_forced && !kernel.empty()) {
+      if (Status status = check_kernel(*implementation, problem, kernel); !status.ok()) return status;
+    }
     if (is_forced) made.forced_ = made.candidates_.size();
     if (forced.empty() ? reachable && candidate.verdict.eligible : is_forced) {
-      candidate.executor = implementation->prepare(problem);
+      candidate.executor =
+          kernel.empty() ? implementation->prepare(problem) : implementation->prepare_kernel(problem, kernel);
       reachable = reachable && !(candidate.verdict.wants_all() && candidate.verdict.every_pointer);
     }
     made.candidates_.push_back(std::move(candidate));
@@ -97,6 +123,12 @@ std::size_t Selection::workspace_size(std::int64_t max_tokens) const {
     bytes = std::max(bytes, candidate.executor->workspace_size(most));
   }
   return bytes;
+}
+
+std::vector<std::string> Selection::kernels(const Problem& problem, std::string_view name) const {
+  const auto named = std::ranges::find(candidates_, name, [](const Candidate& c) { return c.implementation->name(); });
+  if (named == candidates_.end() || !named->verdict.eligible) return {};
+  return named->implementation->kernels(problem);
 }
 
 std::string Selection::reason(std::size_t index, std::int64_t tokens) const {

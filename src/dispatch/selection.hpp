@@ -19,8 +19,8 @@ struct Candidate {
 // The candidates of a problem in list order, and which of them each number of tokens takes.
 class Selection {
  public:
-  // forced: an implementation's name, or empty. Fails if the forced one is unknown or cannot take the problem. May
-  // throw what Implementation::prepare throws.
+  // forced: an implementation's name, or that and one of its kernels', "sm90:256x192 cluster 1x2", or empty. Fails if
+  // the forced one is unknown or cannot take the problem. May throw what Implementation::prepare throws.
   static Status make(const Problem& problem, std::string_view forced, Selection& selection);
 
   // The candidate that a run of this many tokens takes, if its pointers are aligned as that candidate wants.
@@ -34,6 +34,9 @@ class Selection {
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
 
+  // The kernels of the candidate of this name that can take the problem; none if there is no such candidate.
+  std::vector<std::string> kernels(const Problem& problem, std::string_view name) const;
+
   // Why candidate `index` is or is not the choice for `tokens`.
   std::string reason(std::size_t index, std::int64_t tokens) const;
 
@@ -44,7 +47,8 @@ class Selection {
   std::size_t forced_ = none;
 };
 
-// What GATEFOLD_IMPL forces for an op on a device: the first of its comma-separated names that is in their list, or "".
+// What GATEFOLD_IMPL forces for an op on a device: the first of its comma-separated names (a kernel's may follow) whose
+// implementation is in their list, or "".
 std::string forced_by_environment(Op op, Device device);
 
 }  // namespace gatefold

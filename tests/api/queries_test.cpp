@@ -82,6 +82,11 @@ TEST(Queries, CandidatesAndNames) {
   EXPECT_EQ(gatefold_plan_candidate(nullptr, 1, 0, &candidate), 0);
   EXPECT_EQ(gatefold_plan_candidate(plan.get(), 1, 0, nullptr), 0);
   EXPECT_STREQ(gatefold_plan_implementation(nullptr, 1), "");
+  EXPECT_EQ(gatefold_plan_kernel(plan.get(), "reference", 0), nullptr) << "it has but one";
+  EXPECT_EQ(gatefold_plan_kernel(plan.get(), "elsewhere", 0), nullptr);
+  EXPECT_EQ(gatefold_plan_kernel(plan.get(), nullptr, 0), nullptr);
+  EXPECT_EQ(gatefold_plan_kernel(plan.get(), "reference", -1), nullptr);
+  EXPECT_EQ(gatefold_plan_kernel(nullptr, "reference", 0), nullptr);
   EXPECT_EQ(gatefold_implementation_name(GATEFOLD_OP_GATE_UP, GATEFOLD_DEVICE_CPU, -1), nullptr);
 }
 

@@ -27,6 +27,7 @@ class Usage(ToolTest):
         self.bad("explain", *sizes, "--activation", "tanh", words=["tanh", "silu"])
         self.bad("explain", *sizes, "--device", "tpu", words=["tpu", "cuda"])
         self.bad("explain", *sizes, "--device", "cpu", "--impl", "magic", words=["magic", "reference"])
+        self.bad("explain", *sizes, "--device", "cpu", "--impl", "reference:64x64", words=["no kernel", "64x64"])
         self.bad("bench", "--device", "cpu", "--provider", "magic", words=["magic", "gemm-only"])
         self.bad("verify", "--device", "cpu", "--impl", "magic", words=["magic", "reference"])
 

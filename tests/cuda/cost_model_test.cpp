@@ -63,7 +63,7 @@ TEST(CostModel, TheFirstTileOfARoundCostsTheMost) {
   for (const std::int64_t full : {512, 1024}) {
     const double first = seconds(full + 1) - seconds(full);
     const double rest = seconds(full + 512) - seconds(full + 1);
-    EXPECT_GT(first, 0.75 * round) << full;
+    EXPECT_GT(first, 0.7 * round) << full;
     EXPECT_GT(rest, 0.0) << full;
     EXPECT_LT(rest, 0.3 * round) << full;
   }
@@ -82,9 +82,9 @@ TEST(CostModel, AFewTilesMoreAreSplit) {
     return (seconds(132 + tiles) - seconds(132)) / round_seconds(kernel, D);
   };
   EXPECT_GT(rounds_more(1), 0.37);
-  EXPECT_LT(rounds_more(66), 0.7);  // half_round, and what is not hidden of its weights' traffic
+  EXPECT_LT(rounds_more(66), 0.78);  // half_round, and what is not hidden of its weights' traffic
   EXPECT_GT(rounds_more(67), 0.87);
-  EXPECT_LT(rounds_more(132), 1.2);  // its memory traffic is not all hidden
+  EXPECT_LT(rounds_more(132), 1.25);  // its memory traffic is not all hidden
 }
 
 TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
@@ -243,40 +243,32 @@ TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
   }
 }
 
-// What the tests on a GPU run must lead to every kernel, or some would go untested.
-TEST_P(Families, EachIsTakenForSomeShapeOfTheTests) {
-  struct Found {
+// What the tests on a GPU run cuts each kernel's tiles in every way, or some code would go untested.
+TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
+  for (const Kernel& kernel : GetParam().kernels()) {
+    const Config& c = kernel.config;
+    SCOPED_TRACE(name(c));
+    const int clusters = h200.multiprocessors / c.cluster();
     bool whole = false;
-    bool split = false;             // in the thorough mode at least
-    std::int64_t most_outputs = 0;  // of the quick shapes
-    bool several_tiles = false;     // for each block, of that shape
-  };
-  DeviceProperties device;
-  device.multiprocessors = h200.multiprocessors;
-  const auto family = GetParam().kernels();
-  std::vector<Found> found(family.size());
-  for (const test::GridShape& shape : test::kernel_grid()) {
-    const Problem problem = GetParam().gated ? gated_problem(shape.hidden_size, shape.intermediate_size)
-                                             : plain_problem(shape.hidden_size, shape.intermediate_size);
-    const Kernel* kernel = choose(family, problem, shape.tokens, machine_of(device));
-    const Config& c = kernel->config;
-    const int clusters = device.multiprocessors / c.cluster();
-    const Geometry g = geometry_of(c, problem, shape.tokens, clusters);
-    Found& here = found[static_cast<std::size_t>(kernel - family.data())];
-    if (g.whole_tiles < g.cluster_tiles(c)) {
-      here.split = true;
-    } else if (shape.quick()) {
-      here.whole = true;
-      if (shape.outputs() < here.most_outputs) continue;
-      here.most_outputs = shape.outputs();
-      here.several_tiles = g.shares(c) > clusters;
+    bool split = c.halves() == 1;
+    bool several_tiles = false;  // for each block
+    bool empty_rows = false;
+    bool part_of_columns = false;
+    for (const test::GridShape& shape : test::kernel_grid) {
+      const Problem problem = GetParam().gated ? gated_problem(shape.hidden_size, shape.intermediate_size)
+                                               : plain_problem(shape.hidden_size, shape.intermediate_size);
+      ASSERT_TRUE(fits(c, problem));
+      const Geometry g = geometry_of(c, problem, shape.tokens, clusters);
+      (g.whole_tiles < g.cluster_tiles(c) ? split : whole) = true;
+      several_tiles = several_tiles || g.shares(c) > clusters;
+      empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
+      part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
     }
-  }
-  for (std::size_t i = 0; i < family.size(); ++i) {
-    SCOPED_TRACE(name(family[i].config));
-    EXPECT_TRUE(found[i].whole);
-    EXPECT_TRUE(found[i].split || family[i].config.halves() == 1) << "in halves";
-    EXPECT_TRUE(found[i].several_tiles || family[i].config.producers) << "its last shape: one tile for a block";
+    EXPECT_TRUE(whole);
+    EXPECT_TRUE(split);
+    EXPECT_TRUE(several_tiles);
+    EXPECT_TRUE(empty_rows);
+    EXPECT_TRUE(part_of_columns);
   }
 }
 

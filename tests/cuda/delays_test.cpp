@@ -4,7 +4,8 @@
 #include <cstdlib>
 
 #include "differences.hpp"
-#include "kernel_shapes.hpp"
+#include "kernel_grid.hpp"
+#include "kernels_of.hpp"
 #include "lane.hpp"
 #include "ops/targets.hpp"
 
@@ -45,9 +46,9 @@ class Delays : public TargetTest {
   }
 
   void expect_same_bits_under_every_seed(const Spec& s, const std::string& kernel, Random& random) {
-    SCOPED_TRACE(describe(s));
+    SCOPED_TRACE(kernel + ", " + describe(s));
     Experiment experiment(s, random);
-    const Plan plan(experiment.desc(GetParam().implementation));
+    const Plan plan(experiment.desc(kernel));
     set_delay_seed(0);
     experiment.run(plan);
     Differences differences(experiment.out_bytes());
@@ -58,7 +59,7 @@ class Delays : public TargetTest {
     EXPECT_EQ(differences.words(), 0U) << "differ over " << seeds << " seeds";
     lane.out.download();
     lane.out.expect_surroundings_unchanged("out");
-    std::printf("  %-90s T=%-5lld F=%-6lld %6.1f us, delayed %7.1f us\n", kernel.c_str(),
+    std::printf("  %-50s T=%-5lld F=%-6lld %6.1f us, delayed %7.1f us\n", kernel.c_str(),
                 static_cast<long long>(s.tokens), static_cast<long long>(s.intermediate_size), at_once / seeds * 1e6,
                 delayed / seeds * 1e6);
   }
@@ -76,12 +77,11 @@ INSTANTIATE_TEST_SUITE_P(Sm90, Delays, testing::ValuesIn(delayed_targets()), tar
 
 TEST_P(Delays, ChangeNoBit) {
   Random random = test_random();
-  const auto shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
-                                       GetParam().implementation);
-  if (shapes.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
-  EXPECT_GT(shapes.size(), 1U) << "the grid of shapes should lead to every kernel";
-  for (const auto& [kernel, specs] : shapes) {
-    for (const Spec& s : {specs.front(), specs.back()}) expect_same_bits_under_every_seed(s, kernel, random);
+  for (const GridShape& shape : kernel_grid) {
+    const Spec s = spec(shape.tokens, shape.hidden_size, shape.intermediate_size);
+    const std::vector<std::string> kernels = kernels_of(s, GetParam().implementation);
+    if (kernels.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
+    for (const std::string& kernel : kernels) expect_same_bits_under_every_seed(s, kernel, random);
   }
 }
 

@@ -236,14 +236,6 @@ TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
   }
 }
 
-TEST(CompiledKernels, OneWithoutProducersIsTakenForTheRepeats) {
-  const auto& [tokens, hidden_size, intermediate_size] = test::shape_without_producers;
-  const Problem problem = gated_problem(hidden_size, intermediate_size);
-  for (const DType dtype : {DType::bf16, DType::fp16}) {
-    EXPECT_FALSE(choose(kernels(dtype, true), problem, tokens, {132, 4.3e12})->config.producers);
-  }
-}
-
 // Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
 TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
   constexpr Machine h200{132, 4.3e12};

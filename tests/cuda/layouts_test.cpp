@@ -1,10 +1,9 @@
 #include <string_view>
 
-#include "kernel_shapes.hpp"
+#include "kernels_of.hpp"
 #include "ops/targets.hpp"
 
-// Layouts through the kernels with the largest tiles, each of which follows the weight rows in its own way: on an H200
-// their tiles of these shapes fill most of one round, where smaller ones would take several.
+// Layouts through every kernel, each of which follows the weight rows in its own way.
 namespace gatefold::test {
 namespace {
 
@@ -18,39 +17,28 @@ std::vector<Target> large_tile_targets() {
   return all;
 }
 
-class ProductsOfPairs : public TargetTest {
- protected:
-  // All layouts in the thorough mode, otherwise about one in five.
-  void expect_right_in_layouts(std::int64_t tokens, std::int64_t hidden_size) {
-    constexpr std::int64_t F = 12288;
-    Random random = test_random();
-    for (const Layout& layout : layouts_of(GetParam().op, F)) {
-      if (!thorough() && random() % 5 != 0) continue;
-      Spec s = spec(tokens, hidden_size, F);
-      s.layout = layout;
-      expect_right(s, random);
-    }
-  }
-};
+class ProductsOfPairs : public TargetTest {};
 INSTANTIATE_TEST_SUITE_P(All, ProductsOfPairs, testing::ValuesIn(large_tile_targets()), target_name);
 
-TEST_P(ProductsOfPairs, LayoutsInTilesOf128Tokens) { expect_right_in_layouts(65, 72); }
-TEST_P(ProductsOfPairs, LayoutsInTilesOf256Tokens) { expect_right_in_layouts(130, 136); }
-
-// Blocks of 32 rows, which most tiles' halves cut: these come box by box.
-TEST_P(ProductsOfPairs, EveryCompiledKernelOnBlocksThatItsTilesCut) {
+// All layouts in the thorough mode, otherwise about one in five.
+TEST_P(ProductsOfPairs, EveryLayoutByEveryKernel) {
+  constexpr std::int64_t F = 768;
   Random random = test_random();
-  const auto interleaved = [&](std::int64_t T, std::int64_t D, std::int64_t F) {
-    Spec s = spec(T, D, (F + 31) / 32 * 32);
-    s.layout = Layout::interleaved_up_gate(32);
-    return s;
-  };
-  const auto shapes = shapes_by_kernel(interleaved, GetParam().implementation);
-  if (shapes.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
-  for (const auto& [kernel, specs] : shapes) {
-    SCOPED_TRACE(kernel);
-    expect_right(specs.front(), random);
+  for (const Layout& layout : layouts_of(GetParam().op, F)) {
+    Spec s = spec(130, 136, F);
+    s.layout = layout;
+    for (const std::string& kernel : kernels_of(s, GetParam().implementation)) {
+      if (thorough() || random() % 5 == 0) expect_right_by(kernel, s, random);
+    }
   }
+}
+
+// Blocks of 32 rows, which most tiles' halves cut: these come in several boxes.
+TEST_P(ProductsOfPairs, BlocksThatTilesCut) {
+  Random random = test_random();
+  Spec s = spec(225, 200, 1568);
+  s.layout = Layout::interleaved_up_gate(32);
+  for (const std::string& kernel : kernels_of(s, GetParam().implementation)) expect_right_by(kernel, s, random);
 }
 
 }  // namespace

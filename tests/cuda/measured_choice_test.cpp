@@ -18,6 +18,7 @@ using bench::TileCell;
 bench::TileMeasurement measurement() {
   bench::TileMeasurement measured = bench::read_tile_measurement(GATEFOLD_SM90_TILES);
   measured.average_with(bench::read_tile_measurement(GATEFOLD_SM90_TILES_EARLIER));
+  measured.settle();
   return measured;
 }
 

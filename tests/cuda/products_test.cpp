@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "cuda_support.hpp"
-#include "kernel_shapes.hpp"
+#include "kernel_grid.hpp"
+#include "kernels_of.hpp"
 #include "ops/targets.hpp"
 
 // The products' tiles: sums, tokens and columns that end anywhere in one, with rows aligned so that the tensor core
@@ -79,19 +80,13 @@ TEST_P(Products, EveryLayoutOverSeveralTiles) {
   }
 }
 
-// A few tiles through each kernel that the choice can lead to, or several rounds for each multiprocessor: always
-// through those without producers, whose consumers ask for a tile before they end the one before.
+// Tiles cut in every way, and several for each multiprocessor, by every kernel whatever the choice would be.
 TEST_P(Products, EveryCompiledKernel) {
   Random random = test_random();
-  const auto shapes = shapes_by_kernel([&](std::int64_t T, std::int64_t D, std::int64_t F) { return spec(T, D, F); },
-                                       GetParam().implementation);
-  if (shapes.empty()) GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
-  for (const auto& [kernel, specs] : shapes) {
-    SCOPED_TRACE(kernel);
-    Spec s = specs.front();
+  for (const GridShape& shape : kernel_grid) {
+    Spec s = spec(shape.tokens, shape.hidden_size, shape.intermediate_size);
     s.values = values(random);
-    expect_right(s, random);
-    if (thorough() || kernel.find("self-fed") != std::string::npos) expect_right(specs.back(), random);
+    for (const std::string& kernel : kernels_of(s, GetParam().implementation)) expect_right_by(kernel, s, random);
   }
 }
 
@@ -119,6 +114,12 @@ TEST(Listed, ArchitecturesAndForcing) {
                                 random);
     for (const char* forced : {"sm90", "sm80", "simt"}) {
       EXPECT_EQ(std::string(Plan(experiment.desc(forced)).implementation(256)), forced);
+    }
+    for (const std::string& kernel : kernels_of(experiment.spec(), "sm90")) {
+      const Plan plan(experiment.desc(kernel));
+      EXPECT_EQ(std::string(plan.implementation(256)), "sm90");
+      const std::string expected = "forced by name; " + kernel.substr(std::strlen("sm90:"));
+      EXPECT_EQ(plan.explain(256).front().reason.substr(0, expected.size()), expected);
     }
     EXPECT_EQ(std::string(Plan(experiment.desc()).implementation(256)), "sm90");
   }

@@ -1,7 +1,9 @@
 #include <cstring>
+#include <iterator>
 
 #include "differences.hpp"
 #include "kernel_grid.hpp"
+#include "kernels_of.hpp"
 #include "lane.hpp"
 #include "ops/targets.hpp"
 
@@ -11,22 +13,30 @@ namespace {
 
 class Repeats : public TargetTest {
  protected:
-  // On two streams in turn, so that a launch runs beside the end of another and not always on the same multiprocessors.
-  void expect_the_same_bits_each_time(const Spec& s) {
+  // By each kernel. On two streams in turn, so that a launch runs beside the end of another and not always on the same
+  // multiprocessors.
+  void expect_the_same_bits_each_time(const Spec& s, int launches) {
+    const std::vector<std::string> kernels = kernels_of(s, GetParam().implementation);
+    if (kernels.empty()) GTEST_SKIP() << "not taken by " << GetParam().implementation;
     Random random = test_random();
     Experiment experiment(s, random);
-    if (!experiment.run(GetParam().implementation)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-    const Plan plan(experiment.desc(GetParam().implementation));
+    for (const std::string& kernel : kernels) expect_the_same_bits_each_time(experiment, kernel, launches);
+  }
+
+ private:
+  static void expect_the_same_bits_each_time(Experiment& experiment, const std::string& kernel, int launches) {
+    SCOPED_TRACE(kernel);
+    const Plan plan(experiment.desc(kernel));
+    experiment.run(plan);
     Differences differences(experiment.out_bytes());
     Lane lanes[] = {{experiment, plan}, {experiment, plan}};
-    const int launches = thorough() ? 100000 : 200;
     for (int launch = 0; launch < launches; ++launch) {
       Lane& lane = lanes[launch % 2];
       lane.run(experiment, plan);
       differences.count_and_poison(lane.out.device(), lane.stream.get());
     }
-    EXPECT_EQ(differences.words(), 0U) << "of " << launches << " outputs of " << s.tokens * s.intermediate_size
-                                       << " elements each";
+    EXPECT_EQ(differences.words(), 0U) << "of " << launches << " outputs of " << experiment.out_bytes().size()
+                                       << " bytes each";
     for (Lane& lane : lanes) {
       lane.out.download();
       lane.out.expect_surroundings_unchanged("out");
@@ -38,12 +48,12 @@ INSTANTIATE_TEST_SUITE_P(All, Repeats,
                          target_name);
 
 // Several tiles with a tail in every direction.
-TEST_P(Repeats, AreBitIdentical) { expect_the_same_bits_each_time(spec(300, 520, 1000)); }
+TEST_P(Repeats, AreBitIdentical) { expect_the_same_bits_each_time(spec(300, 520, 1000), thorough() ? 100000 : 200); }
 
-TEST_P(Repeats, AreBitIdenticalWithoutProducers) {
-  if (GetParam().implementation != "sm90") GTEST_SKIP() << "sm_90's are meant";
-  const auto& [tokens, hidden_size, intermediate_size] = shape_without_producers;
-  expect_the_same_bits_each_time(spec(tokens, hidden_size, intermediate_size));
+// Several for each multiprocessor.
+TEST_P(Repeats, OfManyTilesAreBitIdentical) {
+  const auto& [tokens, hidden_size, intermediate_size] = *std::rbegin(kernel_grid);
+  expect_the_same_bits_each_time(spec(tokens, hidden_size, intermediate_size), thorough() ? 10000 : 100);
 }
 
 // The comparison itself: it finds each word that differs, and leaves nothing of what it has read.

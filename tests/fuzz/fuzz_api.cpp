@@ -235,6 +235,7 @@ void ask_about(FuzzedDataProvider& in, const gatefold_plan* plan) {
   for (int i = 0; gatefold_plan_candidate(plan, tokens, i, &candidate) != 0; ++i) {
     require(std::strlen(candidate.name) > 0 && std::strlen(candidate.reason) > 0);
     chosen += candidate.chosen;
+    require(gatefold_plan_kernel(plan, candidate.name, i) == nullptr);  // of the CPU's, each has but one
   }
   require(chosen == 1);
   require(gatefold_plan_candidate(plan, tokens, -1, &candidate) == 0);

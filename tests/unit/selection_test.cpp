@@ -35,8 +35,13 @@ class Fake final : public Implementation {
     ++prepared;
     return std::make_unique<FakeExecutor>(bytes_per_token_, details_);
   }
+  std::vector<std::string> kernels(const Problem& /*problem*/) const override { return kernel_names; }
+  std::unique_ptr<Executor> prepare_kernel(const Problem& /*problem*/, std::string_view kernel) const override {
+    return std::make_unique<FakeExecutor>(bytes_per_token_, std::string(kernel));
+  }
 
   mutable int prepared = 0;
+  std::vector<std::string> kernel_names;
 
  private:
   std::string_view name_;
@@ -122,6 +127,33 @@ TEST_F(SelectionTest, ForcedThatCannotIsUnsupportedAndSaysWhy) {
   EXPECT_NE(status.message().find("needs an even D"), std::string::npos) << status.message();
 }
 
+TEST_F(SelectionTest, AKernelCanBeForcedByItsName) {
+  Fake several{"several", {true, "has two kernels"}};
+  several.kernel_names = {"64x64", "128x64 cluster 1x2"};
+  const Selection selection = make({&small, &several, &general}, "several:128x64 cluster 1x2");
+  EXPECT_EQ(chosen(selection, 1), "several");
+  EXPECT_EQ(selection.reason(1, 1), "forced by name; 128x64 cluster 1x2");
+  EXPECT_EQ(several.prepared + small.prepared + general.prepared, 0);
+  EXPECT_EQ(selection.kernels({}, "several"), several.kernel_names);
+  EXPECT_TRUE(selection.kernels({}, "small").empty());
+  EXPECT_TRUE(selection.kernels({}, "elsewhere").empty());
+}
+
+TEST_F(SelectionTest, UnknownKernelIsUnsupportedAndTheKnownOnesAreNamed) {
+  Fake several{"several", {true, "has two kernels"}};
+  several.kernel_names = {"64x64", "128x64"};
+  registered = {&several, &general};
+  Selection selection;
+  const auto message = [&](std::string_view forced) {
+    const Status status = Selection::make({}, forced, selection);
+    EXPECT_EQ(status.code(), GATEFOLD_ERROR_UNSUPPORTED) << forced;
+    return status.message();
+  };
+  EXPECT_NE(message("several:32x32").find("no kernel \"32x32\""), std::string::npos) << message("several:32x32");
+  EXPECT_NE(message("several:32x32").find("64x64, 128x64"), std::string::npos) << message("several:32x32");
+  EXPECT_NE(message("general:64x64").find("no kernel \"64x64\""), std::string::npos) << message("general:64x64");
+}
+
 TEST_F(SelectionTest, EmptyListIsUnsupported) {
   registered.clear();
   Selection selection;
@@ -144,6 +176,8 @@ TEST_F(SelectionTest, EnvironmentForcesTheFirstNameOfThisList) {
   EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "");
   setenv("GATEFOLD_IMPL", "elsewhere,general,small", 1);
   EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "general");
+  setenv("GATEFOLD_IMPL", "elsewhere:64x64,general:128x64,small", 1);
+  EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "general:128x64");
   setenv("GATEFOLD_IMPL", "elsewhere", 1);
   EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "");
   setenv("GATEFOLD_IMPL", "", 1);

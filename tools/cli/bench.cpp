@@ -234,7 +234,8 @@ Command add_bench(CLI::App& root) {
                   "separate, gate_up, up_gate, interleaved_gate_up:B, interleaved_up_gate:B")
       ->capture_default_str();
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation, "Force this implementation for the ops that have one of the name");
+  app->add_option("--impl", options->implementation,
+                  "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
   app->add_option("--seed", options->seed, "Of the data")->capture_default_str();
   app->add_flag("--roofline", options->roofline, "Compare with the device's bounds");
   options->timing.add_to(*app);

@@ -98,7 +98,8 @@ Command add_explain(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--activation", options->activation, "Default: the model's, or silu");
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation, "Force an implementation by its name");
+  app->add_option("--impl", options->implementation,
+                  "Force an implementation by its name, or one of its kernels: NAME:KERNEL");
   options->shape.add_to(*app);
   app->add_option("--tokens", options->tokens, "Numbers of tokens")->delimiter(',')->capture_default_str();
   options->output.add_to(*app);

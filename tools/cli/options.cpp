@@ -62,7 +62,9 @@ std::int64_t parse_block(const std::string& text) {
   return block;
 }
 
-bool has_implementation(gatefold_op op, gatefold_device device, const std::string& name) {
+// forced: an implementation, or that and one of its kernels: "sm90:256x192 cluster 1x2".
+bool has_implementation(gatefold_op op, gatefold_device device, const std::string& forced) {
+  const std::string name = forced.substr(0, forced.find(':'));
   for (int i = 0;; ++i) {
     const char* known = gatefold_implementation_name(op, device, i);
     if (known == nullptr) return false;

@@ -149,7 +149,8 @@ Command add_run(CLI::App& root) {
   app->add_option("--output", options->output, "Write h and y to this .safetensors file");
   app->add_option("--activation", options->activation, "Default: what the checkpoint's config.json says");
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation, "Force this implementation for the ops that have one of the name");
+  app->add_option("--impl", options->implementation,
+                  "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
   app->add_option("--seed", options->seed, "Of the random x; default: a new one");
   app->add_option(
       "--check-rows", options->check_rows,

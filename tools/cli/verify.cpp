@@ -217,7 +217,8 @@ Command add_verify(CLI::App& root) {
   app->add_option("--layout", options->layout, "How the weights lie")->capture_default_str();
   app->add_option("--activation", options->activation, "One of the library's activations")->capture_default_str();
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation, "Force this implementation for the ops that have one of the name");
+  app->add_option("--impl", options->implementation,
+                  "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
   app->add_option("--seed", options->seed, "Of the first iteration")->capture_default_str();
   options->output.add_to(*app);
   return {app, [options] { return verify(*options); }};

@@ -64,6 +64,10 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+// What tells a kernel from the others of its op and type: "256x192 lines rolling".
+std::string name(const Config& config);
+
+// The name and what more there is to say.
 std::string to_string(const Config& config);
 
 }  // namespace gatefold::cuda::sm80

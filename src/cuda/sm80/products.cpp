@@ -39,8 +39,8 @@ Machine machine_of(const DeviceProperties& device) { return {device.multiprocess
 
 class Products final : public DeviceExecutor {
  public:
-  Products(const Problem& problem, Gating gating)
-      : DeviceExecutor(problem), kernels_(kernels(problem.op, problem.dtype, gating)) {}
+  Products(const Problem& problem, std::vector<Kernel> kernels)
+      : DeviceExecutor(problem), kernels_(std::move(kernels)) {}
 
   bool accepts(const Operands& o) const override {
     const auto aligned = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % alignment == 0; };
@@ -96,7 +96,7 @@ class Sm80Products final : public Implementation {
   std::string_view name() const override { return name_; }
 
   Verdict supports(const Problem& p) const override {
-    const std::vector<Kernel> list = kernels(p.op, p.dtype, gating(p));
+    const std::vector<Kernel> list = family_of(p);
     if (list.empty()) return no(concat("not compiled for ", to_string(p.op), " in ", to_string(p.dtype)));
     if (p.hidden_size == 0) return no("needs hidden_size > 0");
     if (p.hidden_size * static_cast<std::int64_t>(size_of(p.dtype)) > largest_size) {
@@ -114,11 +114,27 @@ class Sm80Products final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    return std::make_unique<Products>(problem, gating(problem));
+    return std::make_unique<Products>(problem, family_of(problem));
+  }
+
+  std::vector<std::string> kernels(const Problem& p) const override {
+    std::vector<std::string> names;
+    for (const Kernel& kernel : family_of(p)) {
+      if (fits_layout(kernel.config, p)) names.push_back(sm80::name(kernel.config));
+    }
+    return names;
+  }
+
+  std::unique_ptr<Executor> prepare_kernel(const Problem& problem, std::string_view kernel) const override {
+    std::vector<Kernel> family = family_of(problem);
+    std::erase_if(family, [&](const Kernel& k) { return sm80::name(k.config) != kernel; });
+    return std::make_unique<Products>(problem, std::move(family));
   }
 
  private:
-  Gating gating(const Problem& p) const { return p.op == Op::gate_up ? gating_ : Gating::none; }
+  std::vector<Kernel> family_of(const Problem& p) const {
+    return sm80::kernels(p.op, p.dtype, p.op == Op::gate_up ? gating_ : Gating::none);
+  }
 
   std::string_view name_;
   Gating gating_;

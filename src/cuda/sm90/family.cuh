@@ -25,24 +25,34 @@ constexpr TileShape self_fed(TileShape tile) {
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
 // that share weights would 256 + 112. The accumulators of 208 and 224 columns need the producers' registers too. 14336
 // and 28672, the columns of Llama 8B and 70B, are 128 and 256 tiles of 224, so that 132 multiprocessors waste least;
-// 405B's 53248 are 512 of 208. 176 columns are 163 tiles of Llama 8B: with 1024 tokens 4.94 rounds.
-inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
+// 405B's 53248 are 512 of 208. Narrow ones make rounds of models of few columns.
 inline constexpr TileShape tile_256x224 = self_fed({256, 224, 3, 1, 2, false});
 inline constexpr TileShape tile_256x208 = self_fed({256, 208, 3, 1, 2, false});
+inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
 inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
+inline constexpr TileShape tile_256x128{256, 128, 4, 1, 2, false};
 // From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
 inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
 inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
+inline constexpr TileShape tile_128x192{128, 192, 4, 2, 1, true};
+inline constexpr TileShape tile_128x176{128, 176, 5, 2, 1, false};
 inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
-// Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. 208: 405B's
-// 53248 columns are 3.88 rounds.
+// Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
+// come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
 inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
 inline constexpr TileShape row_128x208{128, 208, 4, 1, 2, false};
+inline constexpr TileShape row_128x176{128, 176, 5, 1, 2, false};
+inline constexpr TileShape row_128x160{128, 160, 5, 1, 2, true};
+inline constexpr TileShape row_128x144{128, 144, 6, 1, 2, false};
+inline constexpr TileShape row_128x96{128, 96, 6, 1, 2, true};
 inline constexpr TileShape tile_128x128{128, 128, 5, 1, 1, true};
-// Tokens that leave much of tiles of 128 and 256 empty: 129 to 160, up to 192, and multiples. A warpgroup takes 64 rows
-// of gate and 64 of up, 64 columns in turns or 128 together.
+inline constexpr TileShape tile_128x64{128, 64, 8, 1, 1, true};
+// Tokens that leave much of tiles of 128 and 256 empty: up to 80 or 96, 129 to 160 and 192, and multiples. A warpgroup
+// takes 64 rows of gate and 64 of up, 64 columns in turns.
+inline constexpr TileShape tile_80x128 = transposed({80, 128, 6, 1, 2, true});
+inline constexpr TileShape tile_96x128 = transposed({96, 128, 6, 1, 2, true});
 inline constexpr TileShape tile_160x128 = transposed({160, 128, 5, 1, 2, true});
-inline constexpr TileShape tile_192x256 = transposed({192, 256, 3, 1, 2, false});
+inline constexpr TileShape tile_192x128 = transposed({192, 128, 4, 1, 2, true});
 
 template <const TileShape& tile, class E, bool is_gated>
 struct Shape {
@@ -59,23 +69,27 @@ constexpr Kernel kernel_of(double teraflops) {
 }
 
 // Their rates are fitted to results/h200/sm90_tiles.json and sm90_tiles_earlier.json, of gate_up in bf16, together with
-// the constants of cost_model.cpp.
+// the constants of cost_model.cpp; those of 256x176 and 128x256, which only gemm has, are in proportion.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, true>(711.0), kernel_of<tile_256x208, E, true>(712.0),
-    kernel_of<tile_256x192, E, true>(707.5), kernel_of<tile_256x176, E, true>(695.5),
-    kernel_of<tile_128x256, E, true>(707.0), kernel_of<tile_128x224, E, true>(703.0),
-    kernel_of<tile_128x160, E, true>(679.0), kernel_of<row_128x224, E, true>(688.0),
-    kernel_of<row_128x208, E, true>(692.5),  kernel_of<tile_128x128, E, true>(637.0),
-    kernel_of<tile_160x128, E, true>(680.5), kernel_of<tile_192x256, E, true>(695.0),
+    kernel_of<tile_256x224, E, true>(721.0), kernel_of<tile_256x208, E, true>(722.0),
+    kernel_of<tile_256x192, E, true>(709.0), kernel_of<tile_256x128, E, true>(683.5),
+    kernel_of<tile_128x224, E, true>(671.0), kernel_of<tile_128x192, E, true>(666.0),
+    kernel_of<tile_128x176, E, true>(672.0), kernel_of<tile_128x160, E, true>(666.0),
+    kernel_of<row_128x224, E, true>(648.5),  kernel_of<row_128x208, E, true>(652.0),
+    kernel_of<row_128x176, E, true>(651.0),  kernel_of<row_128x160, E, true>(629.5),
+    kernel_of<row_128x144, E, true>(641.5),  kernel_of<row_128x96, E, true>(546.0),
+    kernel_of<tile_128x128, E, true>(598.5), kernel_of<tile_128x64, E, true>(454.0),
+    kernel_of<tile_80x128, E, true>(552.0),  kernel_of<tile_96x128, E, true>(589.0),
+    kernel_of<tile_160x128, E, true>(676.0), kernel_of<tile_192x128, E, true>(658.0),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, false>(711.0), kernel_of<tile_256x208, E, false>(712.0),
-    kernel_of<tile_256x192, E, false>(707.5), kernel_of<tile_256x176, E, false>(695.5),
-    kernel_of<tile_128x256, E, false>(707.0), kernel_of<tile_128x224, E, false>(703.0),
-    kernel_of<tile_128x128, E, false>(637.0),
+    kernel_of<tile_256x224, E, false>(721.0), kernel_of<tile_256x208, E, false>(722.0),
+    kernel_of<tile_256x192, E, false>(709.0), kernel_of<tile_256x176, E, false>(688.0),
+    kernel_of<tile_128x256, E, false>(695.5), kernel_of<tile_128x224, E, false>(671.0),
+    kernel_of<tile_128x128, E, false>(598.5),
 };
 
 }  // namespace gatefold::cuda::sm90

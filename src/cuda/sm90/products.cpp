@@ -23,23 +23,16 @@ constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::m
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
 constexpr int alignment = 16;                                         // bytes, of addresses and strides
 
-// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer outputs than 64
-// columns of 128 tokens.
+// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer than 32 columns or 80
+// tokens.
 std::int64_t most_tokens(const Problem& p) {
-  const std::int64_t columns = p.intermediate_size / 64 + 2;
-  return std::min(largest_coordinate, largest_coordinate / columns * 128);
-}
-
-std::string to_string(const Config& c) {
-  return concat(c.tile_m, "x", c.tile_n, "x", Config::tile_k, " tiles, ", c.stages, " stages, cluster ", c.cluster_m,
-                "x", c.cluster_n, c.pingpong ? ", warpgroups in turns" : ", warpgroups together",
-                c.transposed ? ", transposed" : "", c.producers ? "" : ", self-fed");
+  const std::int64_t columns = p.intermediate_size / 32 + 2;
+  return std::min(largest_coordinate, largest_coordinate / columns * 80);
 }
 
 class Products final : public DeviceExecutor {
  public:
-  explicit Products(const Problem& problem)
-      : DeviceExecutor(problem), kernels_(kernels(problem.dtype, problem.op == Op::gate_up)) {}
+  Products(const Problem& problem, std::span<const Kernel> kernels) : DeviceExecutor(problem), kernels_(kernels) {}
 
   bool accepts(const Operands& o) const override {
     const std::array<const std::byte*, 4> pointers{o.x, o.gate, o.up, o.out};
@@ -55,7 +48,7 @@ class Products final : public DeviceExecutor {
     const Geometry geometry = geometry_of(config, problem(), tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
     const int legs = ceil_div(geometry.shares(config), shares_per_leg(config, geometry, clusters));
-    return concat(to_string(config), split ? ", the last round in half tiles" : "",
+    return concat(name(config), ", ", config.stages, " stages", split ? ", the last round in half tiles" : "",
                   legs > 1 ? concat(", ", legs, " launches") : "");
   }
 
@@ -67,6 +60,8 @@ class Products final : public DeviceExecutor {
 
   std::span<const Kernel> kernels_;
 };
+
+std::span<const Kernel> family_of(const Problem& p) { return kernels(p.dtype, p.op == Op::gate_up); }
 
 Verdict no(std::string reason) { return {false, std::move(reason)}; }
 
@@ -95,8 +90,7 @@ class Sm90Products final : public Implementation {
     if (2 * p.intermediate_size > largest_stride / (2 * std::max(p.ld_gate, p.ld_up))) {
       return no("one half of the weights spans more than 2^40 bytes");
     }
-    const auto family = kernels(p.dtype, p.op == Op::gate_up);
-    if (std::none_of(family.begin(), family.end(), [&](const Kernel& k) { return fits(k.config, p); })) {
+    if (std::ranges::none_of(family_of(p), [&](const Kernel& k) { return fits(k.config, p); })) {
       return no(concat("interleaved by ", p.layout.block, " rows: no tile is made of boxes of 8 rows or a multiple"));
     }
     // sm_90a code runs on compute capability 9.0 alone.
@@ -107,7 +101,21 @@ class Sm90Products final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    return std::make_unique<Products>(problem);
+    return std::make_unique<Products>(problem, family_of(problem));
+  }
+
+  std::vector<std::string> kernels(const Problem& p) const override {
+    std::vector<std::string> names;
+    for (const Kernel& kernel : family_of(p)) {
+      if (fits(kernel.config, p)) names.push_back(sm90::name(kernel.config));
+    }
+    return names;
+  }
+
+  std::unique_ptr<Executor> prepare_kernel(const Problem& problem, std::string_view kernel) const override {
+    const auto family = family_of(problem);
+    const auto one = std::ranges::find(family, kernel, [](const Kernel& k) { return sm90::name(k.config); });
+    return std::make_unique<Products>(problem, family.subspan(one - family.begin(), 1));
   }
 };
 
