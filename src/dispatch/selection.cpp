@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 
 #include "dispatch/registry.hpp"
@@ -24,11 +25,11 @@ std::vector<std::string> names(std::span<const Implementation* const> list) {
 // "implementation" or "implementation:kernel".
 struct Forced {
   std::string_view implementation;
-  std::string_view kernel;
+  std::optional<std::string_view> kernel;
 
-  explicit Forced(std::string_view text)
-      : implementation(text.substr(0, text.find(':'))),
-        kernel(text.size() > implementation.size() ? text.substr(implementation.size() + 1) : std::string_view{}) {}
+  explicit Forced(std::string_view text) : implementation(text.substr(0, text.find(':'))) {
+    if (implementation.size() < text.size()) kernel = text.substr(implementation.size() + 1);
+  }
 };
 
 bool is_implementation(Op op, Device device, std::string_view name) {
@@ -76,13 +77,12 @@ Status Selection::make(const Problem& problem, std::string_view forced_text, Sel
       return unsupported("implementation: ", forced, " cannot take this ", to_string(problem.op), ": ",
                          candidate.verdict.reason);
     }
-    if (is_forced && !kernel.empty()) {
-      if (Status status = check_kernel(*implementation, problem, kernel); !status.ok()) return status;
+    if (is_forced && kernel) {
+      if (Status status = check_kernel(*implementation, problem, *kernel); !status.ok()) return status;
     }
     if (is_forced) made.forced_ = made.candidates_.size();
     if (forced.empty() ? reachable && candidate.verdict.eligible : is_forced) {
-      candidate.executor =
-          kernel.empty() ? implementation->prepare(problem) : implementation->prepare_kernel(problem, kernel);
+      candidate.executor = kernel ? implementation->prepare_kernel(problem, *kernel) : implementation->prepare(problem);
       reachable = reachable && !(candidate.verdict.wants_all() && candidate.verdict.every_pointer);
     }
     made.candidates_.push_back(std::move(candidate));

@@ -151,6 +151,7 @@ TEST_F(SelectionTest, UnknownKernelIsUnsupportedAndTheKnownOnesAreNamed) {
   };
   EXPECT_NE(message("several:32x32").find("no kernel \"32x32\""), std::string::npos) << message("several:32x32");
   EXPECT_NE(message("several:32x32").find("64x64, 128x64"), std::string::npos) << message("several:32x32");
+  EXPECT_NE(message("several:").find("no kernel \"\""), std::string::npos) << message("several:");
   EXPECT_NE(message("general:64x64").find("no kernel \"64x64\""), std::string::npos) << message("general:64x64");
 }
 
