@@ -57,11 +57,12 @@ struct TileMeasurement {
   void average_with(const TileMeasurement& other);
 
   // What the times would be if each kernel had the chip to itself for long. A window of some 25 ms still runs at the
-  // clock that the kernels before it left, which flatters those that draw more power: in windows of 60 ms 128x160 in
-  // turns took 6 to 9 % longer than 256x224 for Llama 8B with 1024 and 2048 tokens, and 128x192 2 % longer than 256x208
-  // for 405B with 512, which short windows hold to be equal. What power is spent on beside products is bytes that
-  // multiprocessors receive (docs/kernels/sm90.md). So where power limits, a time grows by `power_share` of what the
-  // rows that the kernel's tile brings for a product exceed those of 256x192 by.
+  // clock that the kernels before it left, which flatters those that draw more power: in windows of 60 ms, by their
+  // ratios to cuBLASLt in two runs, 128x160 in turns took 9 % longer than 256x224 for Llama 8B with 1024 tokens and 6 %
+  // longer than 256x208 with 2048, and 128x192 2 % longer than 256x192 for 405B with 512, which short windows hold to
+  // be equal. What power is spent on beside products is bytes that multiprocessors receive (docs/kernels/sm90.md). So
+  // where power limits, a time grows by `power_share` of what the rows that the kernel's tile brings for a product
+  // exceed those of 256x192 by.
   void settle();
 };
 

@@ -38,6 +38,21 @@ double round_seconds(const Kernel& kernel, std::int64_t hidden_size) {
   return flops * h200.multiprocessors / (kernel.teraflops * 1e12);
 }
 
+// Estimates by round figures: what holds of the model must not hang on the latest fit.
+double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine) {
+  constexpr Figures figures{.fixed_seconds = 3e-6,
+                            .cluster_seconds = 1e-6,
+                            .exposed_epilogue_seconds = 1e-6,
+                            .idle_share = 0.9,
+                            .left_out_share = 0.3,
+                            .half_round = 0.6,
+                            .exposed_share = 0.25,
+                            .most_of_share = 5.0,
+                            .latency_seconds = 1.6e-6,
+                            .box_seconds = 82e-9};
+  return estimated_seconds(kernel, problem, tokens, machine, figures);
+}
+
 // A full round costs its arithmetic, and a little for its epilogue and memory traffic.
 TEST(CostModel, AFullRoundCostsItsArithmetic) {
   constexpr Kernel kernel = kernel_of(small_tile, 600.0);
@@ -46,8 +61,7 @@ TEST(CostModel, AFullRoundCostsItsArithmetic) {
   const double round = round_seconds(kernel, D);
   // 4 x 33 tiles are 66 clusters of two, as many as 132 multiprocessors hold.
   for (const std::int64_t tokens : {512, 1024, 4096}) {
-    const double more =
-        estimated_seconds(kernel, problem, tokens + 512, h200) - estimated_seconds(kernel, problem, tokens, h200);
+    const double more = seconds_of(kernel, problem, tokens + 512, h200) - seconds_of(kernel, problem, tokens, h200);
     EXPECT_GE(more, round) << tokens;
     EXPECT_LE(more, 1.05 * round) << tokens;
   }
@@ -58,12 +72,12 @@ TEST(CostModel, TheFirstTileOfARoundCostsTheMost) {
   constexpr Kernel kernel = kernel_of(small_tile, 600.0);
   constexpr std::int64_t D = 8192;
   const Problem problem = gated_problem(D, 33L * 64);
-  const auto seconds = [&](std::int64_t tokens) { return estimated_seconds(kernel, problem, tokens, h200); };
+  const auto seconds = [&](std::int64_t tokens) { return seconds_of(kernel, problem, tokens, h200); };
   const double round = round_seconds(kernel, D);
   for (const std::int64_t full : {512, 1024}) {
     const double first = seconds(full + 1) - seconds(full);
     const double rest = seconds(full + 512) - seconds(full + 1);
-    EXPECT_GT(first, 0.7 * round) << full;
+    EXPECT_GT(first, 0.75 * round) << full;
     EXPECT_GT(rest, 0.0) << full;
     EXPECT_LT(rest, 0.3 * round) << full;
   }
@@ -76,15 +90,13 @@ TEST(CostModel, AFewTilesMoreAreSplit) {
   constexpr std::int64_t tokens = 256;
   const Kernel kernel = kernel_of({256, 128, 3, 2, 1, 1, true, false}, 600.0);
   const auto rounds_more = [&](std::int64_t tiles) {
-    const auto seconds = [&](std::int64_t n) {
-      return estimated_seconds(kernel, gated_problem(D, n * 64), tokens, h200);
-    };
+    const auto seconds = [&](std::int64_t n) { return seconds_of(kernel, gated_problem(D, n * 64), tokens, h200); };
     return (seconds(132 + tiles) - seconds(132)) / round_seconds(kernel, D);
   };
   EXPECT_GT(rounds_more(1), 0.37);
-  EXPECT_LT(rounds_more(66), 0.78);  // half_round, and what is not hidden of its weights' traffic
+  EXPECT_LT(rounds_more(66), 0.7);  // half_round, and what is not hidden of its weights' traffic
   EXPECT_GT(rounds_more(67), 0.87);
-  EXPECT_LT(rounds_more(132), 1.25);  // its memory traffic is not all hidden
+  EXPECT_LT(rounds_more(132), 1.2);  // its memory traffic is not all hidden
 }
 
 TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
@@ -93,7 +105,7 @@ TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
   const Problem problem = gated_problem(D, 33L * 64);
   const auto rounds_more = [&](int multiprocessors) {
     const Machine machine{multiprocessors, bytes_per_second};
-    return (estimated_seconds(kernel, problem, 512, machine) - estimated_seconds(kernel, problem, 512, h200)) /
+    return (seconds_of(kernel, problem, 512, machine) - seconds_of(kernel, problem, 512, h200)) /
            round_seconds(kernel, D);
   };
   const auto expect_between = [&](int multiprocessors, double least, double most) {
@@ -114,7 +126,7 @@ TEST(CostModel, MemoryIsTheOtherBound) {
   constexpr std::int64_t D = 4096;
   constexpr std::int64_t F = 4L * 66 * 64;
   const auto seconds = [&](const Kernel& kernel, const Problem& problem, double bandwidth) {
-    return estimated_seconds(kernel, problem, T, {132, bandwidth});
+    return seconds_of(kernel, problem, T, {132, bandwidth});
   };
   const Kernel gated = kernel_of(small_tile, 1e9);
   Config config = small_tile;
@@ -132,7 +144,7 @@ TEST(CostModel, MemoryIsTheOtherBound) {
 TEST(CostModel, AFewMultiprocessorsDontUseUpTheMemory) {
   constexpr std::int64_t D = 4096;
   const Kernel kernel = kernel_of(small_tile, 1e9);
-  const auto seconds = [&](std::int64_t F) { return estimated_seconds(kernel, gated_problem(D, F), 100, h200); };
+  const auto seconds = [&](std::int64_t F) { return seconds_of(kernel, gated_problem(D, F), 100, h200); };
   const double one = seconds(64);
   EXPECT_GT(one - seconds(0), 20 * 2.0 * 2 * 64 * D / bytes_per_second);
   EXPECT_NEAR(seconds(16L * 64), one, 1e-9) << "16 tiles fetch side by side what one fetches";
@@ -142,9 +154,9 @@ TEST(CostModel, AFewMultiprocessorsDontUseUpTheMemory) {
 TEST(CostModel, ManyBoxesTakeLonger) {
   const Kernel kernel = kernel_of({128, 256, 4, 2, 2, 1, true, false}, 700.0);
   const auto seconds = [&](std::int64_t block) {
-    return estimated_seconds(kernel, gated_problem(4096, 8704, {LayoutKind::interleaved_gate_up, block}), 4096, h200);
+    return seconds_of(kernel, gated_problem(4096, 8704, {LayoutKind::interleaved_gate_up, block}), 4096, h200);
   };
-  EXPECT_EQ(seconds(64), estimated_seconds(kernel, gated_problem(4096, 8704), 4096, h200));
+  EXPECT_EQ(seconds(64), seconds_of(kernel, gated_problem(4096, 8704), 4096, h200));
   EXPECT_GT(seconds(136), 1.5 * seconds(64));
 }
 

@@ -17,7 +17,7 @@ std::vector<std::string> kernels_of(const Spec& spec, const std::string& impleme
     return names.empty() ? std::vector{implementation} : names;
   } catch (const Error& error) {
     if (error.status() != GATEFOLD_ERROR_UNSUPPORTED) throw;
-    return {};
+    return {implementation};
   }
 }
 
