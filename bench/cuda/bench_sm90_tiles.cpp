@@ -1,6 +1,7 @@
 // Every compiled sm_90 kernel of gate_up (bf16) on every shape, held against the cost model's choice. Shapes are lines
-// "hidden_size intermediate_size" of a file; each is run with 65 to 8192 tokens: all kernels for a few milliseconds,
-// then those that came near the best, and the cost model's, until they are settled. The cells are taken in a random
+// "hidden_size intermediate_size [TOKENS...]" of a file; each is run with the tokens of its line, or else with 65 to
+// 8192: all kernels for a few milliseconds, then those that came near the best, and the cost model's, until they are
+// settled. The cells are taken in a random
 // order, the same in every run, as far as --seconds allow. A summary goes to stdout, rows as JSON to the file named by
 // --json.
 //     bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X] [--seconds S]
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,13 +31,14 @@ namespace {
 
 using cuda::sm90::Kernel;
 
-constexpr std::int64_t token_counts[] = {65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
+const std::vector<std::int64_t> default_tokens{65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
 constexpr std::int64_t most_tokens = 8192;
 constexpr RoundOptions burst{1, 4.0};
 
 struct Shape {
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
+  std::vector<std::int64_t> tokens;
 
   std::int64_t weight_elements() const { return 2 * hidden_size * intermediate_size; }
 };
@@ -55,7 +58,7 @@ struct Cell {
 std::vector<Cell> shuffled_cells(const std::vector<Shape>& shapes) {
   std::vector<Cell> cells;
   for (const Shape& shape : shapes) {
-    for (const std::int64_t tokens : token_counts) cells.push_back({shape, tokens});
+    for (const std::int64_t tokens : shape.tokens) cells.push_back({shape, tokens});
   }
   std::mt19937 random(20'261'121);
   std::ranges::shuffle(cells, random);
@@ -74,8 +77,18 @@ struct Row {
 std::vector<Shape> read_shapes(const std::string& path) {
   std::ifstream file(path);
   std::vector<Shape> shapes;
-  for (Shape s; file >> s.hidden_size >> s.intermediate_size;) shapes.push_back(s);
-  if (shapes.empty()) throw std::runtime_error(path + ": no line \"hidden_size intermediate_size\" there");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    Shape s;
+    if (!(words >> s.hidden_size >> s.intermediate_size)) continue;
+    for (std::int64_t tokens = 0; words >> tokens;) {
+      if (tokens < 1 || tokens > most_tokens) throw std::runtime_error(path + ": " + line + ": 1 to 8192 tokens");
+      s.tokens.push_back(tokens);
+    }
+    if (s.tokens.empty()) s.tokens = default_tokens;
+    shapes.push_back(s);
+  }
+  if (shapes.empty()) throw std::runtime_error(path + ": no line \"hidden_size intermediate_size [TOKENS...]\" there");
   return shapes;
 }
 

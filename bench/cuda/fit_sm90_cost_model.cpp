@@ -1,9 +1,7 @@
 // Fits the figures of the sm_90 cost model to a measurement of bench_sm90_tiles: the rates of family.cuh, and Figures
 // and the bandwidth of cost_model.cpp. A local search from the figures that are compiled: steps that help are kept,
 // large ones first. Needs no GPU. Prints how well either set chooses, and the figures as they stand in the source.
-//     fit_sm90_cost_model MEASUREMENT [--earlier MEASUREMENT] [--steps N] [--seed N] [--holdout 1]
-// With --earlier the times of kernels that another measurement has too are averaged with it. Times are then scaled to
-// what they would be settled (TileMeasurement::settle).
+//     fit_sm90_cost_model MEASUREMENT [--steps N] [--seed N] [--holdout 1]
 // With --holdout 1 it fits to every other shape, from figures that know nothing of the measurement, and prints how well
 // that chooses for the rest.
 #include <algorithm>
@@ -52,6 +50,7 @@ std::vector<Figure> figures_of(const Model& model) {
       {"bytes_per_second", 0.01, 1e12, [](Model& m, std::size_t) -> double& { return m.machine.bytes_per_second; }},
       {"fixed_seconds", 0.05, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.fixed_seconds; }},
       {"cluster_seconds", 0.05, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.cluster_seconds; }},
+      {"exchange_seconds", 0.05, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.exchange_seconds; }},
       {"exposed_epilogue_seconds", 0.05, 1e-6,
        [](Model& m, std::size_t) -> double& { return m.figures.exposed_epilogue_seconds; }},
       {"idle_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_share; }},
@@ -81,6 +80,7 @@ Model rough_model() {
   model.machine.bytes_per_second = 4e12;
   model.figures = {.fixed_seconds = 5e-6,
                    .cluster_seconds = 1e-6,
+                   .exchange_seconds = 1e-6,
                    .exposed_epilogue_seconds = 1e-6,
                    .idle_share = 1.0,
                    .left_out_share = 0.0,
@@ -181,15 +181,11 @@ void run(int argc, char** argv) {
   int steps = 20000;
   unsigned seed = 0;
   bool holdout = false;
-  std::string earlier;
   parse_options(argc, argv, 2,
                 {{"--steps", [&](const char* value) { steps = std::max(0, std::atoi(value)); }},
                  {"--seed", [&](const char* value) { seed = static_cast<unsigned>(std::atoi(value)); }},
-                 {"--earlier", [&](const char* value) { earlier = value; }},
                  {"--holdout", [&](const char* value) { holdout = std::atoi(value) != 0; }}});
   TileMeasurement measurement = read_tile_measurement(argv[1]);
-  if (!earlier.empty()) measurement.average_with(read_tile_measurement(earlier));
-  measurement.settle();
   std::vector<TileCell> rest;
   if (holdout) rest = take_every_other_shape(measurement.cells);
   const Model before = compiled_model();

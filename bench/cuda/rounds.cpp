@@ -41,7 +41,7 @@ class Stopwatch {
 
 // Warms a provider up, and finds how many iterations fill a round.
 int iterations_per_round(Stopwatch& stopwatch, const Provider& provider, double milliseconds) {
-  int count = 4;
+  int count = 1;
   stopwatch.time(provider, 0, count);
   while (true) {
     const double took = stopwatch.time(provider, 0, count);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/arithmetic.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
 #include "kernel_grid.hpp"
@@ -20,11 +21,13 @@ constexpr Config one_slab{128, 224, 4, 2, 2, 1, true, false};
 constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
 constexpr Config transposed{160, 256, 3, 2, 1, 2, true, false, true};
 constexpr Config self_fed{256, 224, 3, 2, 1, 2, true, false, false, false};
+constexpr Config split_sums{128, 64, 8, 2, 1, 1, true, false, false, true, 2};
+constexpr Config all_configs[] = {two_slabs, one_slab, in_turns, transposed, self_fed, split_sums};
 
 Problem blocks_of(std::int64_t block) { return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
-  for (const Config& c : {two_slabs, one_slab, in_turns, transposed, self_fed}) {
+  for (const Config& c : all_configs) {
     for (const std::int64_t T : {1, 64, 127, 128, 129, 256, 257, 1000, 65536}) {
       for (const std::int64_t F : {8, 88, 96, 112, 14336, 53248}) {
         const Geometry g = geometry_of(c, gated_problem(4096, F), T, 132 / c.cluster());
@@ -36,6 +39,15 @@ TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
         EXPECT_LT(std::int64_t{g.n_tiles - c.cluster_n} * c.columns(), F);
       }
     }
+  }
+}
+
+// The blocks' shares of the k-steps are all of them, and fewer than one each more.
+TEST(Geometry, SharesOfASumCoverIt) {
+  for (const std::int64_t D : {1, 64, 65, 2880, 7168}) {
+    const std::int64_t columns = 2L * Config::tile_k * geometry_of(split_sums, gated_problem(D, 2048), 128, 66).k_steps;
+    EXPECT_GE(columns, D);
+    EXPECT_LT(columns, D + 2 * Config::tile_k);
   }
 }
 
@@ -65,13 +77,15 @@ TEST(Geometry, SomeTilesAreNeverSplit) {
     const Geometry g = geometry_of(one_slab, gated_problem(4096, F), 4096, 66);
     EXPECT_EQ(g.whole_tiles, g.cluster_tiles(one_slab)) << F;
   }
-  for (const std::int64_t T : {1, 100, 200, 224}) {
+  for (const std::int64_t T : {1, 100, 128}) {
     const Geometry g = geometry_of(two_slabs, gated_problem(4096, 88), T, 66);
-    EXPECT_EQ(g.whole_tiles, g.cluster_tiles(two_slabs)) << T;
+    EXPECT_EQ(g.whole_tiles, g.cluster_tiles(two_slabs)) << T << " tokens leave nothing for a second half";
   }
-  const Geometry full = geometry_of(two_slabs, gated_problem(4096, 88), 256, 66);
-  EXPECT_EQ(full.whole_tiles, 0);
-  EXPECT_EQ(full.shares(two_slabs), 2);
+  for (const std::int64_t T : {129, 200, 256}) {
+    const Geometry g = geometry_of(two_slabs, gated_problem(4096, 88), T, 66);
+    EXPECT_EQ(g.whole_tiles, 0) << T;
+    EXPECT_EQ(g.shares(two_slabs), 2) << T;
+  }
 }
 
 // A short leg would wait for its slowest block too often, a long one lets the blocks drift apart.
@@ -102,21 +116,42 @@ TEST(Geometry, LegsAreWholeRoundsNeitherShortNorLong) {
   }
 }
 
-// Of x: all tokens and, where they fit one tile, fewer than a swizzle atom of 8 rows per box more.
+// Of x: the boxes of the last row of tiles hold its tokens and fewer than a swizzle atom of 8 rows more.
 TEST(Geometry, BoxesHoldTheTokensOfATile) {
-  for (const Config& c : {two_slabs, one_slab, in_turns, transposed, self_fed}) {
-    const int boxes = c.halves() * c.cluster_n;
-    for (std::int64_t T = 1; T <= 2 * c.tile_m; ++T) {
-      const Geometry g = geometry_of(c, gated_problem(4096, 14336), T, 132 / c.cluster());
-      const std::int64_t rows = std::int64_t{boxes} * g.x_box_rows;
-      EXPECT_EQ(g.x_box_rows % 8, 0);
-      EXPECT_LE(rows, c.tile_m);
-      EXPECT_GE(rows, std::min<std::int64_t>(T, c.tile_m)) << T;
-      if (T <= c.tile_m) {
-        EXPECT_LT(rows, T + 8 * boxes) << T;
+  for (const std::int64_t F : {64, 14336}) {  // tiles for half of the clusters, whose halves are dealt out, and for all
+    for (const Config& c : all_configs) {
+      for (std::int64_t T = 1; T <= 3 * c.tile_m; ++T) {
+        const Geometry g = geometry_of(c, gated_problem(4096, F), T, 132 / c.cluster());
+        const std::int64_t tokens = (T - 1) % c.tile_m + 1;
+        const std::int64_t boxes = ceil_div(tokens, g.x_box_rows);
+        const std::int64_t last = g.x_tail_rows > 0 ? g.x_tail_rows : g.x_box_rows;
+        const std::int64_t rows = (boxes - 1) * g.x_box_rows + last;
+        SCOPED_TRACE(testing::Message() << name(c) << ", " << T << " tokens, " << F << " columns");
+        EXPECT_LE(boxes, c.halves() * c.cluster_n);
+        EXPECT_GE(rows, tokens);
+        EXPECT_LT(rows, tokens + 8);
+        EXPECT_EQ(g.x_box_rows % 8, 0);
+        EXPECT_EQ(last % 8, 0);
+        if (g.whole_tiles < g.cluster_tiles(c)) {
+          EXPECT_EQ(c.tile_m / 2 % g.x_box_rows, 0) << "a half begins with a box";
+        }
       }
     }
   }
+}
+
+// Where a last tile has fewer columns than the others, a box of its own brings them, or boxes of edges.
+TEST(Geometry, TheLastColumnsHaveABox) {
+  const auto tail = [](std::int64_t F, const Layout& layout) {
+    return geometry_of(one_slab, gated_problem(4096, F, layout), 128, 132).half_tail_rows;
+  };
+  const std::int64_t half = one_slab.tile_n / 2;
+  const Layout packed{LayoutKind::gate_up, 0};
+  EXPECT_EQ(tail(10 * half, packed), 0);
+  EXPECT_EQ(tail(10 * half + 8, packed), 8);
+  EXPECT_EQ(tail(half - 8, packed), half - 8);
+  EXPECT_EQ(tail(10 * half + 8, {LayoutKind::interleaved_gate_up, 8}), 8);
+  EXPECT_EQ(tail(10 * half + 8, {LayoutKind::interleaved_gate_up, half + 8}), 0) << "edges";
 }
 
 // What a box of `rows` rows brings, from row `first` of a half on, is rows of one block, or whole blocks.
@@ -183,6 +218,17 @@ TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
         EXPECT_TRUE(fits_layout(kernel.config, blocks_of(block))) << kernel.config.tile_n << ", " << block;
       }
     }
+  }
+}
+
+// Of two kernels alike the one that blocks don't cut: 256x224 has 7 blocks of 16 rows in a half, 256x208 six and a
+// half.
+TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
+  constexpr Machine h200{132, 7e12};
+  for (const auto& [D, F] : {std::pair{4096, 14336}, std::pair{8192, 28672}}) {
+    const Problem problem = gated_problem(D, F, {LayoutKind::interleaved_gate_up, 16});
+    const Config& taken = choose(kernels(DType::bf16, true), problem, 4096, h200)->config;
+    EXPECT_EQ(half_boxes(taken, problem).count(taken.tile_n / 2), 1) << name(taken);
   }
 }
 

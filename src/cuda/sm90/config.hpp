@@ -20,10 +20,12 @@ struct Config {
   bool pingpong;  // each warpgroup computes a tile of its own, in turns, so that one multiplies while the other stores
   bool transposed = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
   bool producers = true;    // or consumers ask for the operands (feeder.cuh), and the registers are all consumers'
+  int split_k = 1;          // thread blocks that divide the columns of x and of the weights among them (exchange.cuh)
 
   constexpr int warpgroups_per_tile() const { return pingpong ? 1 : warpgroups; }
   constexpr int threads() const { return 128 * (warpgroups + (producers ? 1 : 0)); }
-  constexpr int cluster() const { return cluster_m * cluster_n; }
+  constexpr int cluster_tiles() const { return cluster_m * cluster_n; }
+  constexpr int cluster() const { return cluster_tiles() * split_k; }
   constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
 
   // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or where transposed gate's and up's.
@@ -45,8 +47,11 @@ struct Config {
     return (pingpong ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * 2;
   }
 
-  // The ring, the staging buffer and the barriers.
-  constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + 1024; }
+  // Where the blocks divide the sums, what one warpgroup's accumulators come to, which another block sends.
+  constexpr int exchange_bytes() const { return split_k > 1 ? tile_m * tile_n * 4 / warpgroups : 0; }
+
+  // The ring, the staging buffer, what blocks exchange, and the barriers.
+  constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + exchange_bytes() + 1024; }
 
   // setmaxnreg: registers per thread, multiples of 8, together within the 64 Ki registers of an SM. The producers issue
   // copies and waits; the rest goes to the accumulators (tile_m * tile_n / (128 * warpgroups) each) and the epilogue.
@@ -57,7 +62,8 @@ struct Config {
 // What tells a shape from the others of its family: "256x192 cluster 1x2".
 inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong ? " in turns" : "",
-                c.transposed ? " transposed" : "", c.producers ? "" : " self-fed");
+                c.transposed ? " transposed" : "", c.producers ? "" : " self-fed",
+                c.split_k > 1 ? concat(" split ", c.split_k) : "");
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -12,9 +12,14 @@ struct TileShape {
   bool pingpong;
   bool transposed = false;
   bool producers = true;
+  int split_k = 1;
 };
 constexpr TileShape transposed(TileShape tile) {
   tile.transposed = true;
+  return tile;
+}
+constexpr TileShape split(TileShape tile) {
+  tile.split_k = 2;
   return tile;
 }
 constexpr TileShape self_fed(TileShape tile) {
@@ -25,31 +30,35 @@ constexpr TileShape self_fed(TileShape tile) {
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
 // that share weights would 256 + 112. The accumulators of 208 and 224 columns need the producers' registers too. 14336
 // and 28672, the columns of Llama 8B and 70B, are 128 and 256 tiles of 224, so that 132 multiprocessors waste least;
-// 405B's 53248 are 512 of 208. Narrow ones make rounds of models of few columns.
+// 405B's 53248 are 512 of 208. Narrow ones make rounds of models of few columns, for which it takes too long that a
+// cluster meets.
 inline constexpr TileShape tile_256x224 = self_fed({256, 224, 3, 1, 2, false});
 inline constexpr TileShape tile_256x208 = self_fed({256, 208, 3, 1, 2, false});
 inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
-inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
-inline constexpr TileShape tile_256x128{256, 128, 4, 1, 2, false};
+inline constexpr TileShape pair_256x176{256, 176, 3, 1, 2, false};
+inline constexpr TileShape tile_256x176{256, 176, 3, 1, 1, false};
+inline constexpr TileShape tile_256x128{256, 128, 4, 1, 1, false};
 // From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
 inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
 inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
 inline constexpr TileShape tile_128x192{128, 192, 4, 2, 1, true};
-inline constexpr TileShape tile_128x176{128, 176, 5, 2, 1, false};
 inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
 // Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
 // come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
 inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
 inline constexpr TileShape row_128x208{128, 208, 4, 1, 2, false};
-inline constexpr TileShape row_128x176{128, 176, 5, 1, 2, false};
-inline constexpr TileShape row_128x160{128, 160, 5, 1, 2, true};
 inline constexpr TileShape row_128x144{128, 144, 6, 1, 2, false};
-inline constexpr TileShape row_128x96{128, 96, 6, 1, 2, true};
-inline constexpr TileShape tile_128x128{128, 128, 5, 1, 1, true};
-inline constexpr TileShape tile_128x64{128, 64, 8, 1, 1, true};
+inline constexpr TileShape alone_128x192{128, 192, 4, 1, 1, true};
+inline constexpr TileShape alone_128x160{128, 160, 5, 1, 1, true};
+inline constexpr TileShape alone_128x128{128, 128, 5, 1, 1, true};
+inline constexpr TileShape alone_128x96{128, 96, 7, 1, 1, true};
+inline constexpr TileShape alone_128x64{128, 64, 8, 1, 1, true};
+// Too few tiles for all multiprocessors, of long sums (DeepSeek-V3's experts).
+inline constexpr TileShape split_128x128 = split({128, 128, 5, 1, 1, false});
+inline constexpr TileShape split_128x64 = split({128, 64, 8, 1, 1, false});
 // Tokens that leave much of tiles of 128 and 256 empty: up to 80 or 96, 129 to 160 and 192, and multiples. A warpgroup
 // takes 64 rows of gate and 64 of up, 64 columns in turns.
-inline constexpr TileShape tile_80x128 = transposed({80, 128, 6, 1, 2, true});
+inline constexpr TileShape tile_80x128 = transposed({80, 128, 6, 1, 1, true});
 inline constexpr TileShape tile_96x128 = transposed({96, 128, 6, 1, 2, true});
 inline constexpr TileShape tile_160x128 = transposed({160, 128, 5, 1, 2, true});
 inline constexpr TileShape tile_192x128 = transposed({192, 128, 4, 1, 2, true});
@@ -58,7 +67,7 @@ template <const TileShape& tile, class E, bool is_gated>
 struct Shape {
   static constexpr Config config{tile.m,          tile.n,         tile.stages, 2,
                                  tile.cluster_m,  tile.cluster_n, is_gated,    tile.pingpong,
-                                 tile.transposed, tile.producers};
+                                 tile.transposed, tile.producers, tile.split_k};
   using Element = E;
 };
 
@@ -68,28 +77,30 @@ constexpr Kernel kernel_of(double teraflops) {
   return {S::config, teraflops, launch<S>};
 }
 
-// Their rates are fitted to results/h200/sm90_tiles.json and sm90_tiles_earlier.json, of gate_up in bf16, together with
-// the constants of cost_model.cpp; those of 256x176 and 128x256, which only gemm has, are in proportion.
+// Their rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
+// cost_model.cpp; those of 256x176 in pairs, 128x256 and 128x224 sharing weights, which only gemm has, are in
+// proportion.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, true>(721.0), kernel_of<tile_256x208, E, true>(722.0),
-    kernel_of<tile_256x192, E, true>(709.0), kernel_of<tile_256x128, E, true>(683.5),
-    kernel_of<tile_128x224, E, true>(671.0), kernel_of<tile_128x192, E, true>(666.0),
-    kernel_of<tile_128x176, E, true>(672.0), kernel_of<tile_128x160, E, true>(666.0),
-    kernel_of<row_128x224, E, true>(648.5),  kernel_of<row_128x208, E, true>(652.0),
-    kernel_of<row_128x176, E, true>(651.0),  kernel_of<row_128x160, E, true>(629.5),
-    kernel_of<row_128x144, E, true>(641.5),  kernel_of<row_128x96, E, true>(546.0),
-    kernel_of<tile_128x128, E, true>(598.5), kernel_of<tile_128x64, E, true>(454.0),
-    kernel_of<tile_80x128, E, true>(552.0),  kernel_of<tile_96x128, E, true>(589.0),
-    kernel_of<tile_160x128, E, true>(676.0), kernel_of<tile_192x128, E, true>(658.0),
+    kernel_of<tile_256x224, E, true>(729.0),  kernel_of<tile_256x208, E, true>(729.0),
+    kernel_of<tile_256x192, E, true>(724.5),  kernel_of<tile_256x176, E, true>(703.0),
+    kernel_of<tile_256x128, E, true>(699.5),  kernel_of<tile_128x192, E, true>(693.0),
+    kernel_of<tile_128x160, E, true>(681.5),  kernel_of<row_128x224, E, true>(688.0),
+    kernel_of<row_128x208, E, true>(687.0),   kernel_of<row_128x144, E, true>(651.0),
+    kernel_of<alone_128x192, E, true>(664.0), kernel_of<alone_128x160, E, true>(646.0),
+    kernel_of<alone_128x128, E, true>(643.5), kernel_of<alone_128x96, E, true>(590.5),
+    kernel_of<alone_128x64, E, true>(412.0),  kernel_of<split_128x128, E, true>(719.0),
+    kernel_of<split_128x64, E, true>(451.0),  kernel_of<tile_80x128, E, true>(515.5),
+    kernel_of<tile_96x128, E, true>(626.0),   kernel_of<tile_160x128, E, true>(694.0),
+    kernel_of<tile_192x128, E, true>(695.0),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, false>(721.0), kernel_of<tile_256x208, E, false>(722.0),
-    kernel_of<tile_256x192, E, false>(709.0), kernel_of<tile_256x176, E, false>(688.0),
-    kernel_of<tile_128x256, E, false>(695.5), kernel_of<tile_128x224, E, false>(671.0),
-    kernel_of<tile_128x128, E, false>(598.5),
+    kernel_of<tile_256x224, E, false>(729.0),  kernel_of<tile_256x208, E, false>(729.0),
+    kernel_of<tile_256x192, E, false>(724.5),  kernel_of<pair_256x176, E, false>(692.5),
+    kernel_of<tile_128x256, E, false>(700.0),  kernel_of<tile_128x224, E, false>(690.0),
+    kernel_of<alone_128x128, E, false>(643.5),
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -72,7 +72,7 @@ class Feeder {
   __device__ Loader<config, Element> loader() const { return loader_.of(static_cast<Part>(warp())); }
 
   __device__ void bring(const TileBoxes& boxes, int step, int slot) const {
-    loader().bring(boxes, step * Config::tile_k, slot, slots_, &ring_.full[slot]);
+    loader().bring(boxes, step, slot, slots_, &ring_.full[slot]);
   }
 
   const Loader<config, Element>& loader_;

@@ -26,19 +26,29 @@ std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
 }
 
-// Where all tokens fit one tile, only they are brought, in whole swizzle atoms of 8 rows: rows that the copy engine has
-// to fill with zeros take longer than rows of memory (Llama 70B, 65 tokens: 332 us for what took 254 us with 128).
-std::int32_t x_box_rows(const Config& c, std::int64_t tokens) {
-  if (tokens > c.tile_m) return c.box_rows();
+// Where all tokens fit one tile, they are divided evenly among its boxes.
+std::int32_t x_box_rows(const Config& c, std::int64_t tokens, bool halved) {
+  if (tokens > c.tile_m || halved) return c.box_rows();
   const std::int64_t boxes = c.tile_m / c.box_rows();
   return static_cast<std::int32_t>(ceil_div(tokens, 8 * boxes) * 8);
 }
 
+// Only rows with tokens are brought, in whole swizzle atoms of 8: a row that the copy engine has to fill with zeros
+// takes it 4 ns and more, one of memory less than 1 (docs/kernels/sm90.md).
+std::int32_t x_tail_rows(std::int64_t tokens, std::int32_t box_rows) {
+  return static_cast<std::int32_t>(ceil_div(tokens % box_rows, 8) * 8);
+}
+
+// The same of the weights, a multiple of 8 too, and of an interleaved layout's block.
+std::int32_t half_tail_rows(const HalfBoxes& boxes, std::int64_t columns, std::int32_t half) {
+  return boxes.edge_rows > 0 ? 0 : static_cast<std::int32_t>(columns % half);
+}
+
 // Every cluster has as many whole tiles as any other. What is left over, if their halves are no more than the clusters,
 // is half a round instead of a whole one.
-std::int32_t whole_tiles(const Config& c, std::int32_t tiles, std::int32_t clusters, bool full_boxes) {
+std::int32_t whole_tiles(const Config& c, std::int64_t tokens, std::int32_t tiles, std::int32_t clusters) {
   const std::int32_t left = tiles % clusters;
-  return c.halves() == 2 && full_boxes && 2 * left <= clusters ? tiles - left : tiles;
+  return c.halves() == 2 && tokens > c.tile_m / 2 && 2 * left <= clusters ? tiles - left : tiles;
 }
 
 }  // namespace
@@ -68,13 +78,16 @@ std::int32_t shares_per_leg(const Config& config, const Geometry& g, std::int32_
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
   Geometry g{};
   g.tokens = static_cast<std::int32_t>(tokens);
-  g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, Config::tile_k));
+  g.columns = static_cast<std::int32_t>(problem.intermediate_size);
+  g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, Config::tile_k * config.split_k));
   g.m_tiles = tiles_of(tokens, config.tile_m, config.cluster_m);
   g.n_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);
-  g.x_box_rows = x_box_rows(config, tokens);
-  g.whole_tiles = whole_tiles(config, g.cluster_tiles(config), clusters, g.x_box_rows == config.box_rows());
+  g.whole_tiles = whole_tiles(config, tokens, g.cluster_tiles(config), clusters);
+  g.x_box_rows = x_box_rows(config, tokens, g.whole_tiles < g.cluster_tiles(config));
+  g.x_tail_rows = x_tail_rows(tokens, g.x_box_rows);
   g.group_m = band_tokens / (config.tile_m * config.cluster_m);
   g.half_boxes = half_boxes(config, problem);
+  g.half_tail_rows = half_tail_rows(g.half_boxes, problem.intermediate_size, config.tile_n / 2);
   g.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);
   g.prefetched_steps = std::min(g.k_steps, most_prefetched_steps);
   g.leg_begin = 0;

@@ -21,19 +21,22 @@ struct HalfBoxes {
 // What changes from call to call, in units that the kernel needs.
 struct Geometry {
   std::int32_t tokens;
-  std::int32_t k_steps;           // ceil(D / tile_k)
+  std::int32_t columns;           // of the output: rows of a half, or of a plain product's weight
+  std::int32_t k_steps;           // of a block: ceil(D / tile_k), or its share of them
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
   std::int32_t n_tiles;           // likewise of the output's columns
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed half by half
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
   std::int32_t x_box_rows;        // tokens in a box of x: box_rows(), or fewer where there are fewer tokens
+  std::int32_t x_tail_rows;       // in the last tokens' box, a multiple of 8; 0 where they fill one of x_box_rows
   HalfBoxes half_boxes;           // of each half of a weight tile
+  std::int32_t half_tail_rows;    // in the box of a half that the last column cuts; 0 where none is cut, or by edges
   std::int32_t block;             // rows of a half before the other half begins (the layout's block); F where apart
   std::int32_t prefetched_steps;  // of the first tile's weights, on their way to L2 while the kernel before ends
   std::int32_t leg_begin;         // of the shares, those of this launch
   std::int32_t leg_end;
 
-  constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.cluster(); }
+  constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.cluster_tiles(); }
   // That the scheduler deals out: whole tiles and halves.
   constexpr std::int32_t shares(const Config& c) const { return cluster_tiles(c) + (cluster_tiles(c) - whole_tiles); }
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/sm90/epilogue.cuh"
+#include "cuda/sm90/exchange.cuh"
 #include "cuda/sm90/feeder.cuh"
 #include "cuda/sm90/mainloop.cuh"
 #include "cuda/sm90/producer.cuh"
@@ -17,7 +18,7 @@ namespace gatefold::cuda::sm90 {
 //
 // The warpgroups share nothing but the ring: while one is in its epilogue, the other has the tensor cores to itself.
 struct Arguments : DelaySeed {
-  CUtensorMap x;       // [T, D], boxes of tile_m / cluster_n rows x 64
+  TokenMaps x;         // [T, D], boxes of tokens x 64
   HalfMaps halves[2];  // gate's rows and up's; of a plain product the weight's, twice
   CUtensorMap out;     // [T, F]
   Geometry geometry;
@@ -34,6 +35,7 @@ struct SharedStorage {
   Slots<config, Element> slots;
   typename EpilogueOf<config, Element>::Storage epilogue;
   Ring<config> ring;
+  typename Exchange<config>::Storage exchange;       // where blocks divide the sums
   typename Feeder<config, Element>::Storage feeder;  // where there are no producers
 };
 
@@ -132,6 +134,9 @@ class Block {
     const int thread = thread_again();
     const int stored = tile.template slabs_of<config>(config.pingpong ? 0 : thread / 128, geometry_.tokens);
     if (stored == 0) return;
+    if constexpr (config.split_k > 1) {
+      if (!exchange_.complete(storage_.exchange, place_, stored, thread, tCrC)) return;
+    }
     Epilogue::run(arguments_.out, tile, stored, arguments_.combine, storage_.epilogue, thread, tCrC);
   }
 
@@ -141,12 +146,15 @@ class Block {
   Storage& storage_;
   TileScheduler<config> scheduler_;
   RingPosition<config.stages> position_;
+  Exchange<config> exchange_;
 };
 
 template <class Shape>
 __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __grid_constant__ Arguments arguments) {
   constexpr Config config = Shape::config;
   static_assert(config.producers || (!config.pingpong && !config.transposed && config.cluster_m == 1));
+  static_assert(config.split_k == 1 ||
+                (config.producers && !config.pingpong && !config.transposed && config.cluster_tiles() == 1));
   using Storage = typename Block<Shape>::Storage;
   static_assert(sizeof(Storage) <= config.shared_bytes());
   // The swizzle repeats every 1024 bytes of the shared window, so the ring must begin at a multiple of that.
@@ -157,11 +165,13 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   begin_delays(arguments);
   const ClusterPlace<config> place;
   if (threadIdx.x == 0) {
-    prefetch_descriptor(&arguments.x);
+    prefetch_descriptor(&arguments.x.body);
+    if (arguments.geometry.x_tail_rows > 0) prefetch_descriptor(&arguments.x.tail);
     prefetch_descriptor(&arguments.halves[0].body);
     prefetch_descriptor(&arguments.halves[1].body);
     prefetch_descriptor(&arguments.out);
     storage.ring.init();
+    if constexpr (config.split_k > 1) Exchange<config>::init(storage.exchange);
   }
   if constexpr (config.cluster() > 1) {
     cluster_sync();

@@ -23,32 +23,42 @@ constexpr Promotion weight_promotion(const Config& config, const Geometry& geome
 }
 
 inline Status encode_half(HalfMaps& maps, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
-                          const HalfBoxes& boxes, Promotion promotion) {
+                          const Geometry& geometry, Promotion promotion) {
+  const HalfBoxes& boxes = geometry.half_boxes;
   if (boxes.body_rows > 0) {
     Status status = encode_half(maps.body, type, half, lines, boxes.body_rows, promotion);
     if (!status.ok()) return status;
   }
-  return boxes.edge_rows > 0 ? encode_half(maps.edge, type, half, lines, boxes.edge_rows, promotion) : Status{};
+  const std::int32_t rows = boxes.edge_rows > 0 ? boxes.edge_rows : geometry.half_tail_rows;
+  return rows > 0 ? encode_half(maps.edge, type, half, lines, rows, promotion) : Status{};
+}
+
+inline Status encode_tokens(TokenMaps& maps, CUtensorMapDataType type, const Problem& problem, const Operands& operands,
+                            const Geometry& geometry) {
+  const MatrixView x{operands.x, operands.tokens, problem.hidden_size, problem.ld_x};
+  Status status = encode_matrix(maps.body, type, x, geometry.x_box_rows, Config::tile_k, Swizzle::bytes_128);
+  if (!status.ok() || geometry.x_tail_rows == 0) return status;
+  return encode_matrix(maps.tail, type, x, geometry.x_tail_rows, Config::tile_k, Swizzle::bytes_128);
 }
 
 // The weight tile's two halves as descriptors: gate and up, or of a plain product the same weight twice.
 template <class Shape>
 Status encode_weights(const Problem& problem, const Operands& operands, Arguments& arguments) {
   constexpr Config config = Shape::config;
-  const HalfBoxes& boxes = arguments.geometry.half_boxes;
-  const Promotion promotion = weight_promotion(config, arguments.geometry);
+  const Geometry& geometry = arguments.geometry;
+  const Promotion promotion = weight_promotion(config, geometry);
   constexpr CUtensorMapDataType type = tensor_type<typename Shape::Element>;
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
   if constexpr (config.gated) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
-    Status status = encode_half(arguments.halves[0], type, {gate.base, F, D, gate.ld}, gate.map, boxes, promotion);
+    Status status = encode_half(arguments.halves[0], type, {gate.base, F, D, gate.ld}, gate.map, geometry, promotion);
     if (!status.ok()) return status;
-    return encode_half(arguments.halves[1], type, {up.base, F, D, up.ld}, up.map, boxes, promotion);
+    return encode_half(arguments.halves[1], type, {up.base, F, D, up.ld}, up.map, geometry, promotion);
   } else {
     Status status =
-        encode_half(arguments.halves[0], type, {operands.up, F, D, problem.ld_up}, {0, F, F}, boxes, promotion);
+        encode_half(arguments.halves[0], type, {operands.up, F, D, problem.ld_up}, {0, F, F}, geometry, promotion);
     arguments.halves[1] = arguments.halves[0];
     return status;
   }
@@ -60,9 +70,7 @@ Status encode(const Problem& problem, const Operands& operands, Arguments& argum
   using Element = typename Shape::Element;
   using Epilogue = EpilogueOf<config, Element>;
   constexpr CUtensorMapDataType type = tensor_type<Element>;
-  Status x = encode_matrix(arguments.x, type, {operands.x, operands.tokens, problem.hidden_size, problem.ld_x},
-                           arguments.geometry.x_box_rows, Config::tile_k, Swizzle::bytes_128);
-  if (!x.ok()) return x;
+  if (Status x = encode_tokens(arguments.x, type, problem, operands, arguments.geometry); !x.ok()) return x;
   Status out =
       encode_matrix(arguments.out, type, {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out},
                     Epilogue::store_rows, Epilogue::chunk, Epilogue::swizzle);

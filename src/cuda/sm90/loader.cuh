@@ -5,10 +5,16 @@
 
 namespace gatefold::cuda::sm90 {
 
+// x as the copy engine sees it: in boxes of Geometry::x_box_rows tokens, and the last tokens in a box of x_tail_rows.
+struct TokenMaps {
+  CUtensorMap body;
+  CUtensorMap tail;
+};
+
 // One half of the weights as the copy engine sees it, for either kind of box (geometry.hpp).
 struct HalfMaps {
   CUtensorMap body;
-  CUtensorMap edge;
+  CUtensorMap edge;  // where no tile has edges, of Geometry::half_tail_rows
 };
 
 // What a thread asks for: one of the three parts of every k-step, so that many boxes of one hold up none of the others.
@@ -24,9 +30,10 @@ struct HalfRow {
 // What of a tile a thread brings, in each k-step.
 struct TileBoxes {
   std::int32_t first_token;
-  std::int32_t first_box, end_box;  // of the tile's boxes of tokens
+  std::int32_t first_row, end_row;  // of the tile's tokens
   std::int32_t bytes;               // that arrive in a slot, whoever brings them
   HalfRow half_row;                 // where the tile begins in the thread's half of the weights
+  std::int32_t half_rows;           // of it that there are
 };
 
 // Asks for the boxes of tokens or of one half of the weights. Each half has descriptors of its own: any distance and
@@ -37,7 +44,7 @@ class Loader {
   using Slots = sm90::Slots<config, Element>;
 
   // halves: the first, the second.
-  __device__ Loader(Part part, const CUtensorMap& x, const HalfMaps (&halves)[2], const Geometry& geometry,
+  __device__ Loader(Part part, const TokenMaps& x, const HalfMaps (&halves)[2], const Geometry& geometry,
                     const ClusterPlace<config>& place)
       : part_(part), x_(x), halves_(halves), geometry_(geometry), place_(place) {}
 
@@ -49,65 +56,62 @@ class Loader {
     return config.cluster_m == 1 || part_ == Part::tokens || place_.m == static_cast<std::uint32_t>(half());
   }
 
-  // Every block of the cluster brings its share of the tokens, for all that share them. Boxes past the last token are
-  // left out, whosever they are: such rows keep what was there, and their products are clipped when they are stored.
+  // Every block of the cluster brings its share of the tokens, for all that share them. What lies past the last token
+  // or column is left out, whosever it is: such rows keep what was there, and their products are clipped when they are
+  // stored.
   __device__ TileBoxes boxes_of(const Tile& tile) const {
     const int box_rows = geometry_.x_box_rows;
     const int boxes = tile.half ? 1 : config.halves();  // of each block
-    const int with_tokens =
-        min(boxes * config.cluster_n, (geometry_.tokens - tile.first_row + box_rows - 1) / box_rows);
+    const int tokens = max(geometry_.tokens - tile.first_row, 0);
+    const int with_tokens = min(boxes * config.cluster_n, (tokens + box_rows - 1) / box_rows);
     const int first = static_cast<int>(place_.n) * boxes;
-    const int rows = max(with_tokens, 0) * box_rows + config.tile_n;
+    const bool tail = with_tokens * box_rows > tokens;
+    const int token_rows = with_tokens * box_rows - (tail ? box_rows - geometry_.x_tail_rows : 0);
     // Of a plain product the halves are those of one tile of rows.
-    const int row = tile.n * config.columns() + (config.gated ? 0 : half() * half_rows);
+    constexpr int half_stride = config.gated ? 0 : half_rows;
+    const int first_row = tile.n * config.columns();
+    const int row = first_row + half() * half_stride;
+    const int weight_rows = rows_from(first_row) + rows_from(first_row + half_stride);
     return {.first_token = tile.first_row,
-            .first_box = first,
-            .end_box = min(first + boxes, with_tokens),
-            .bytes = rows * Config::tile_k * static_cast<int>(sizeof(Element)),
-            .half_row = half_row(row)};
+            .first_row = first * box_rows,
+            .end_row = min(first + boxes, with_tokens) * box_rows,
+            .bytes = (token_rows + weight_rows) * Config::tile_k * static_cast<int>(sizeof(Element)),
+            .half_row = half_row(row),
+            .half_rows = rows_from(row)};
   }
 
-  // This thread's part of the k-step that begins at column k.
-  __device__ void bring(const TileBoxes& tile, int k, int slot, Slots& slots, std::uint64_t* full) const {
-    if (part_ == Part::tokens) {
-      bring_tokens(tile, k, slots.a + slot * Slots::a_elements, full);
+  __device__ bool brings_tokens() const { return part_ == Part::tokens; }
+
+  // This thread's part of a k-step.
+  __device__ void bring(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
+    if (brings_tokens()) {
+      bring_tokens(tile, step, slot, slots, full);
     } else {
-      bring_half(tile, k, slots.b + slot * Slots::b_elements + half() * half_rows * Config::tile_k, full);
+      bring_half(tile, step, slot, slots, full);
     }
   }
-
-  // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
-  // as well, so this may run before that kernel has ended.
-  __device__ void prefetch_weights(const TileBoxes& tile) const {
-    if (part_ == Part::tokens) return;
-    for (int step = 0; step < geometry_.prefetched_steps; ++step) {
-      for_each_box(tile.half_row, [&](const CUtensorMap& map, int /*row_in_half*/, int row, int repetition) {
-        prefetch_tile_3d(&map, step * Config::tile_k, row, repetition);
-      });
-    }
-  }
-
- private:
-  static constexpr int half_rows = config.tile_n / 2;
-
-  __device__ int half() const { return static_cast<int>(part_); }
 
   // All three parts' bytes are announced here, to this block's own barrier.
-  __device__ void bring_tokens(const TileBoxes& tile, int k, Element* a, std::uint64_t* full) const {
+  __device__ void bring_tokens(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
+    const int k = column_of(step);
+    Element* a = slots.a + slot * Slots::a_elements;
     barrier_expect_bytes(full, tile.bytes);
-    for (int box = tile.first_box; box < tile.end_box; ++box) {
-      const int row = box * geometry_.x_box_rows;
+    for (int row = tile.first_row; row < tile.end_row; row += geometry_.x_box_rows) {
       Element* to = a + row * Config::tile_k;
+      const int token = tile.first_token + row;
+      const CUtensorMap* map = geometry_.tokens - token < geometry_.x_box_rows ? &x_.tail : &x_.body;
       if constexpr (config.cluster_n == 1) {
-        load_tile_2d(&x_, full, to, k, tile.first_token + row);
+        load_tile_2d(map, full, to, k, token);
       } else {
-        load_tile_2d_multicast(&x_, full, to, k, tile.first_token + row, place_.token_sharers());
+        load_tile_2d_multicast(map, full, to, k, token, place_.token_sharers());
       }
     }
   }
 
-  __device__ void bring_half(const TileBoxes& tile, int k, Element* b, std::uint64_t* full) const {
-    for_each_box(tile.half_row, [&](const CUtensorMap& map, int row_in_half, int row, int repetition) {
+  __device__ void bring_half(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
+    const int k = column_of(step);
+    Element* b = slots.b + slot * Slots::b_elements + half() * half_rows * Config::tile_k;
+    for_each_box(tile, [&](const CUtensorMap& map, int row_in_half, int row, int repetition) {
       Element* to = b + row_in_half * Config::tile_k;
       if constexpr (config.cluster_m == 1) {
         load_tile_3d(&map, full, to, k, row, repetition);
@@ -117,20 +121,49 @@ class Loader {
     });
   }
 
+  // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
+  // as well, so this may run before that kernel has ended.
+  __device__ void prefetch_weights(const TileBoxes& tile) const {
+    if (part_ == Part::tokens) return;
+    for (int step = 0; step < geometry_.prefetched_steps; ++step) {
+      for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_half*/, int row, int repetition) {
+        prefetch_tile_3d(&map, column_of(step), row, repetition);
+      });
+    }
+  }
+
+ private:
+  static constexpr int half_rows = config.tile_n / 2;
+
+  __device__ int half() const { return static_cast<int>(part_); }
+
+  // Where a k-step of this block's share begins. Those past column D, of the last block, are zeros.
+  __device__ int column_of(int step) const {
+    const int first = config.split_k > 1 ? static_cast<int>(place_.k) * geometry_.k_steps : 0;
+    return (first + step) * Config::tile_k;
+  }
+
   __device__ HalfRow half_row(int row) const {
     const int repetition = row / geometry_.block;
     return {row - repetition * geometry_.block, repetition};
   }
 
+  // Of the half that begins at `row`, those that there are.
+  __device__ int rows_from(int row) const { return min(max(geometry_.columns - row, 0), half_rows); }
+
   // The boxes of the tile's rows of the thread's half. Without divisions: it has a microsecond for all of a k-step.
   template <class Box>
-  __device__ void for_each_box(HalfRow at, Box box) const {
+  __device__ void for_each_box(const TileBoxes& tile, Box box) const {
     const HalfMaps& maps = halves_[half()];
     const HalfBoxes& boxes = geometry_.half_boxes;
-    if (boxes.edge_rows == 0) return box(maps.body, 0, at.row, at.repetition);
+    HalfRow at = tile.half_row;
+    if (boxes.edge_rows == 0) {
+      if (tile.half_rows > 0) box(tile.half_rows == half_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
+      return;
+    }
     int body_blocks = boxes.body_blocks;  // still to be brought
-    for (int row_in_half = 0; row_in_half < half_rows;) {
-      if (body_blocks > 0 && at.row == 0) {
+    for (int row_in_half = 0; row_in_half < tile.half_rows;) {
+      if (body_blocks > 0 && at.row == 0 && row_in_half + boxes.body_rows <= tile.half_rows) {
         box(maps.body, row_in_half, 0, at.repetition);
         row_in_half += boxes.body_rows;
         at.repetition += body_blocks;
@@ -145,7 +178,7 @@ class Loader {
   }
 
   Part part_;
-  const CUtensorMap& x_;
+  const TokenMaps& x_;
   const HalfMaps (&halves_)[2];
   const Geometry& geometry_;
   const ClusterPlace<config>& place_;

@@ -14,15 +14,26 @@ class Producer {
   // Fills the ring with its part of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
     const TileBoxes boxes = loader_.boxes_of(tile);
-    for (int step = 0; step < k_steps; ++step) {
-      const int slot = position.slot;
-      barrier_wait(&ring_.empty[slot], position.phase ^ 1);
-      loader_.bring(boxes, step * Config::tile_k, slot, slots_, &ring_.full[slot]);
-      position.advance();
+    // A loop for either: neither holds registers for what the other brings.
+    if (loader_.brings_tokens()) {
+      for_each_step(k_steps, position,
+                    [&](int step, int slot) { loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]); });
+    } else {
+      for_each_step(k_steps, position,
+                    [&](int step, int slot) { loader_.bring_half(boxes, step, slot, slots_, &ring_.full[slot]); });
     }
   }
 
  private:
+  template <class Bring>
+  __device__ void for_each_step(int k_steps, RingPosition<config.stages>& position, Bring bring) const {
+    for (int step = 0; step < k_steps; ++step) {
+      barrier_wait(&ring_.empty[position.slot], position.phase ^ 1);
+      bring(step, position.slot);
+      position.advance();
+    }
+  }
+
   const Loader<config, Element>& loader_;
   Slots<config, Element>& slots_;
   Ring<config>& ring_;

@@ -63,6 +63,20 @@ __device__ inline void barrier_arrive_remote(std::uint64_t* barrier, std::uint32
       : "memory");
 }
 
+// Sixteen bytes to another block of the cluster, counted by its barrier.
+__device__ inline void store_remote(float* shared, std::uint64_t* barrier, std::uint32_t block, float a, float b,
+                                    float c, float d) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote, counter;\n"
+      "mapa.shared::cluster.u32 remote, %0, %2;\n"
+      "mapa.shared::cluster.u32 counter, %1, %2;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [remote], {%3, %4, %5, %6}, [counter];\n"
+      "}\n" ::"r"(shared_address(shared)),
+      "r"(shared_address(barrier)), "r"(block), "f"(a), "f"(b), "f"(c), "f"(d)
+      : "memory");
+}
+
 // ---- the copy engine ----
 
 __device__ inline void prefetch_descriptor(const CUtensorMap* map) {

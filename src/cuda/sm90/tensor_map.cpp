@@ -70,8 +70,6 @@ Status encode_matrix(CUtensorMap& map, CUtensorMapDataType type, const MatrixVie
 Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
                    int box_rows, Promotion promotion) {
   const std::int64_t block = lines.block;
-  // A half in one piece may be shorter than the box, which then reaches past its end and gets zeros there. The box must
-  // still count box_rows rows: the ring waits for that many bytes.
   const bool interleaved = lines.period != block;
   const auto in_block = static_cast<cuuint32_t>(interleaved ? std::min<std::int64_t>(block, box_rows) : box_rows);
   const Box<3> box{{static_cast<cuuint64_t>(half.columns), static_cast<cuuint64_t>(block),

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cute/tensor.hpp>
+
+#include <type_traits>
+
+#include "cuda/sm90/pipeline.cuh"
+
+namespace gatefold::cuda::sm90 {
+
+// Where a product has few tiles and long sums, two blocks of a cluster divide the sums of a tile: each multiplies half
+// of the k-steps. Then block b completes and stores the rows of warpgroup b, for which the other sends what it has.
+//
+//                 block 0                              block 1
+//     warpgroup 0 | k-steps 0 .. n-1 | add, store      | k-steps n .. 2n-1 | send |
+//     warpgroup 1 | k-steps 0 .. n-1 | send |          | k-steps n .. 2n-1 | add, store
+//
+// Two terms: their sum does not hang on who comes first.
+template <Config config>
+class Exchange {
+ public:
+  static constexpr int threads = 128;                // of a warpgroup
+  static constexpr int vectors = config.tile_n / 8;  // of four accumulators, of each thread and slab
+  static_assert(config.split_k == 1 || config.split_k == config.warpgroups);
+
+  struct alignas(16) Parts {
+    float values[config.slabs()][vectors][threads][4];  // a warp's 16-byte pieces side by side: no bank twice
+    std::uint64_t sent;                                 // counts the bytes that arrive
+    std::uint64_t read;                                 // of what this block sent: the other's warps that have added it
+  };
+  struct Nothing {};
+  using Storage = std::conditional_t<(config.split_k > 1), Parts, Nothing>;
+
+  static __device__ void init(Parts& parts) {
+    barrier_init(&parts.sent, 1);
+    barrier_init(&parts.read, threads / 32);
+    fence_barrier_init();
+  }
+
+  // By the threads of a warpgroup with `slabs` slabs of products. False: another block stores them.
+  template <class Accumulator>
+  __device__ bool complete(Parts& parts, const ClusterPlace<config>& place, int slabs, int thread, Accumulator& tCrC) {
+    const auto warpgroup = static_cast<std::uint32_t>(thread) / threads;
+    if (place.rank == warpgroup) {
+      receive(parts, place.rank ^ 1U, slabs, thread % threads, tCrC);
+    } else {
+      send(parts, warpgroup, slabs, thread % threads, tCrC);
+    }
+    phase_ ^= 1;
+    return place.rank == warpgroup;
+  }
+
+ private:
+  template <class Accumulator>
+  __device__ void send(Parts& parts, std::uint32_t to, int slabs, int thread, const Accumulator& tCrC) const {
+    barrier_wait(&parts.read, phase_ ^ 1);
+#pragma unroll
+    for (int slab = 0; slab < config.slabs(); ++slab) {
+      if (slab >= slabs) break;
+#pragma unroll
+      for (int v = 0; v < vectors; ++v) {
+        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, v), slab, 0); };
+        store_remote(parts.values[slab][v][thread], &parts.sent, to, value(0), value(1), value(2), value(3));
+      }
+    }
+  }
+
+  template <class Accumulator>
+  __device__ void receive(Parts& parts, std::uint32_t from, int slabs, int thread, Accumulator& tCrC) const {
+    constexpr int slab_bytes = sizeof(parts.values[0]);
+    if (thread == 0) barrier_expect_bytes(&parts.sent, slabs * slab_bytes);
+    barrier_wait(&parts.sent, phase_);
+#pragma unroll
+    for (int slab = 0; slab < config.slabs(); ++slab) {
+      if (slab >= slabs) break;
+#pragma unroll
+      for (int v = 0; v < vectors; ++v) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          tCrC(cute::make_coord(i % 2, i / 2, v), slab, 0) += parts.values[slab][v][thread][i];
+        }
+      }
+    }
+    __syncwarp();
+    if (thread % 32 == 0) barrier_arrive_remote(&parts.read, from);
+  }
+
+  std::uint32_t phase_ = 0;  // of either barrier, by the tiles that the warpgroup has had a part in
+};
+
+}  // namespace gatefold::cuda::sm90
