@@ -146,10 +146,8 @@ TEST(Geometry, TheLastColumnsHaveABox) {
     return geometry_of(one_slab, gated_problem(4096, F, layout), 128, 132).half_tail_rows;
   };
   const std::int64_t half = one_slab.tile_n / 2;
-  const Layout packed{LayoutKind::gate_up, 0};
-  EXPECT_EQ(tail(10 * half, packed), 0);
-  EXPECT_EQ(tail(10 * half + 8, packed), 8);
-  EXPECT_EQ(tail(half - 8, packed), half - 8);
+  EXPECT_EQ(tail(10 * half, {LayoutKind::gate_up, 0}), 0);
+  EXPECT_EQ(tail(half - 8, {LayoutKind::gate_up, 0}), half - 8);
   EXPECT_EQ(tail(10 * half + 8, {LayoutKind::interleaved_gate_up, 8}), 8);
   EXPECT_EQ(tail(10 * half + 8, {LayoutKind::interleaved_gate_up, half + 8}), 0) << "edges";
 }
