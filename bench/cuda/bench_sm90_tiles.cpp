@@ -82,7 +82,8 @@ std::vector<Shape> read_shapes(const std::string& path) {
     Shape s;
     if (!(words >> s.hidden_size >> s.intermediate_size)) continue;
     for (std::int64_t tokens = 0; words >> tokens;) {
-      if (tokens < 1 || tokens > most_tokens) throw std::runtime_error(path + ": " + line + ": 1 to 8192 tokens");
+      if (tokens < 1 || tokens > most_tokens)
+        throw std::runtime_error(concat(path, ": ", line, ": 1 to ", most_tokens, " tokens"));
       s.tokens.push_back(tokens);
     }
     if (s.tokens.empty()) s.tokens = default_tokens;

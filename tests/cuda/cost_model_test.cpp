@@ -264,6 +264,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     bool split = c.halves() == 1;
     bool several_tiles = false;  // for each block
     bool empty_rows = false;
+    bool part_of_a_slab = c.halves() == 1;  // the second, of a whole tile
     bool part_of_columns = false;
     for (const test::GridShape& shape : test::kernel_grid) {
       const Problem problem = GetParam().gated ? gated_problem(shape.hidden_size, shape.intermediate_size)
@@ -273,12 +274,14 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
       (g.whole_tiles < g.cluster_tiles(c) ? split : whole) = true;
       several_tiles = several_tiles || g.shares(c) > clusters;
       empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
+      part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
       part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
     }
     EXPECT_TRUE(whole);
     EXPECT_TRUE(split);
     EXPECT_TRUE(several_tiles);
     EXPECT_TRUE(empty_rows);
+    EXPECT_TRUE(part_of_a_slab);
     EXPECT_TRUE(part_of_columns);
   }
 }
