@@ -81,7 +81,7 @@ class Exchange {
         }
       }
     }
-    __syncwarp();
+    __syncwarp();  // all lanes have read: the other block may send again
     if (thread % 32 == 0) barrier_arrive_remote(&parts.read, from);
   }
 
