@@ -1,9 +1,8 @@
 // Every compiled sm_90 kernel of gate_up (bf16) on every shape, held against the cost model's choice. Shapes are lines
 // "hidden_size intermediate_size [TOKENS...]" of a file; each is run with the tokens of its line, or else with 65 to
 // 8192: all kernels for a few milliseconds, then those that came near the best, and the cost model's, until they are
-// settled. The cells are taken in a random
-// order, the same in every run, as far as --seconds allow. A summary goes to stdout, rows as JSON to the file named by
-// --json.
+// settled. The cells are taken in a random order, the same in every run, as far as --seconds allow. A summary goes to
+// stdout, rows as JSON to the file named by --json.
 //     bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X] [--seconds S]
 #include <cuda_runtime_api.h>
 
@@ -74,22 +73,31 @@ struct Row {
   bool chosen;
 };
 
+Shape read_shape(const std::string& path, const std::string& line) {
+  std::istringstream words(line);
+  Shape shape;
+  words >> shape.hidden_size >> shape.intermediate_size;
+  bool good = shape.hidden_size > 0 && shape.intermediate_size > 0;
+  for (std::int64_t tokens = 0; words >> tokens;) {
+    good = good && tokens > 0 && tokens <= most_tokens;
+    shape.tokens.push_back(tokens);
+  }
+  if (!good || !words.eof()) {
+    throw std::runtime_error(concat(path, ": \"", line,
+                                    "\" is no line \"hidden_size intermediate_size [TOKENS...]\" of 1 to ", most_tokens,
+                                    " tokens"));
+  }
+  if (shape.tokens.empty()) shape.tokens = default_tokens;
+  return shape;
+}
+
 std::vector<Shape> read_shapes(const std::string& path) {
   std::ifstream file(path);
   std::vector<Shape> shapes;
   for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    Shape s;
-    if (!(words >> s.hidden_size >> s.intermediate_size)) continue;
-    for (std::int64_t tokens = 0; words >> tokens;) {
-      if (tokens < 1 || tokens > most_tokens)
-        throw std::runtime_error(concat(path, ": ", line, ": 1 to ", most_tokens, " tokens"));
-      s.tokens.push_back(tokens);
-    }
-    if (s.tokens.empty()) s.tokens = default_tokens;
-    shapes.push_back(s);
+    if (!line.empty()) shapes.push_back(read_shape(path, line));
   }
-  if (shapes.empty()) throw std::runtime_error(path + ": no line \"hidden_size intermediate_size [TOKENS...]\" there");
+  if (shapes.empty()) throw std::runtime_error(path + ": no shapes there");
   return shapes;
 }
 

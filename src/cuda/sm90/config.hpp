@@ -24,8 +24,8 @@ struct Config {
 
   constexpr int warpgroups_per_tile() const { return pingpong ? 1 : warpgroups; }
   constexpr int threads() const { return 128 * (warpgroups + (producers ? 1 : 0)); }
-  constexpr int cluster_tiles() const { return cluster_m * cluster_n; }
-  constexpr int cluster() const { return cluster_tiles() * split_k; }
+  constexpr int tiles_per_cluster() const { return cluster_m * cluster_n; }
+  constexpr int cluster() const { return tiles_per_cluster() * split_k; }
   constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
 
   // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or where transposed gate's and up's.

@@ -27,7 +27,7 @@ int boxes_per_step(const Config& c, const Geometry& g) {
 }
 
 // How much longer products take where consumers ask for more than a box of each half.
-double feeding(const Config& c, const Geometry& g) {
+double feeder_slowdown(const Config& c, const Geometry& g) {
   return c.producers ? 1.0 : 1.0 + second_box_share * (g.half_boxes.count(c.tile_n / 2) - 1);
 }
 
@@ -87,7 +87,8 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const double left_out = (1.0 - multiplied_share(c, g)) * (g.m_tiles == 1 ? 1.0 : figures.left_out_share);
   const double depth = D / c.split_k;  // of a block's sums
   const double tile_flops = 2.0 * c.tile_m * c.tile_n * depth * (1.0 - left_out);
-  const double arithmetic = feeding(c, g) * effective * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12);
+  const double arithmetic =
+      feeder_slowdown(c, g) * effective * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12);
 
   const double weights = (c.gated ? 2.0 : 1.0) * F * D;
   const double bytes = 2.0 * (weights + static_cast<double>(tokens) * (D + F));

@@ -21,30 +21,30 @@ class Exchange {
  public:
   static constexpr int threads = 128;                // of a warpgroup
   static constexpr int vectors = config.tile_n / 8;  // of four accumulators, of each thread and slab
-  static_assert(config.split_k == 1 || config.split_k == config.warpgroups);
 
-  struct alignas(16) Parts {
+  struct alignas(16) Mailbox {
     float values[config.slabs()][vectors][threads][4];  // a warp's 16-byte pieces side by side: no bank twice
     std::uint64_t sent;                                 // counts the bytes that arrive
     std::uint64_t read;                                 // of what this block sent: the other's warps that have added it
   };
   struct Nothing {};
-  using Storage = std::conditional_t<(config.split_k > 1), Parts, Nothing>;
+  using Storage = std::conditional_t<(config.split_k > 1), Mailbox, Nothing>;
 
-  static __device__ void init(Parts& parts) {
-    barrier_init(&parts.sent, 1);
-    barrier_init(&parts.read, threads / 32);
+  static __device__ void init(Mailbox& mailbox) {
+    barrier_init(&mailbox.sent, 1);
+    barrier_init(&mailbox.read, threads / 32);
     fence_barrier_init();
   }
 
   // By the threads of a warpgroup with `slabs` slabs of products. False: another block stores them.
   template <class Accumulator>
-  __device__ bool complete(Parts& parts, const ClusterPlace<config>& place, int slabs, int thread, Accumulator& tCrC) {
+  __device__ bool complete(Mailbox& mailbox, const ClusterPlace<config>& place, int slabs, int thread,
+                           Accumulator& tCrC) {
     const auto warpgroup = static_cast<std::uint32_t>(thread) / threads;
     if (place.rank == warpgroup) {
-      receive(parts, place.rank ^ 1U, slabs, thread % threads, tCrC);
+      receive(mailbox, place.rank ^ 1U, slabs, thread % threads, tCrC);
     } else {
-      send(parts, warpgroup, slabs, thread % threads, tCrC);
+      send(mailbox, warpgroup, slabs, thread % threads, tCrC);
     }
     phase_ ^= 1;
     return place.rank == warpgroup;
@@ -52,24 +52,24 @@ class Exchange {
 
  private:
   template <class Accumulator>
-  __device__ void send(Parts& parts, std::uint32_t to, int slabs, int thread, const Accumulator& tCrC) const {
-    barrier_wait(&parts.read, phase_ ^ 1);
+  __device__ void send(Mailbox& mailbox, std::uint32_t to, int slabs, int thread, const Accumulator& tCrC) const {
+    barrier_wait(&mailbox.read, phase_ ^ 1);
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
       if (slab >= slabs) break;
 #pragma unroll
       for (int v = 0; v < vectors; ++v) {
         const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, v), slab, 0); };
-        store_remote(parts.values[slab][v][thread], &parts.sent, to, value(0), value(1), value(2), value(3));
+        store_remote(mailbox.values[slab][v][thread], &mailbox.sent, to, value(0), value(1), value(2), value(3));
       }
     }
   }
 
   template <class Accumulator>
-  __device__ void receive(Parts& parts, std::uint32_t from, int slabs, int thread, Accumulator& tCrC) const {
-    constexpr int slab_bytes = sizeof(parts.values[0]);
-    if (thread == 0) barrier_expect_bytes(&parts.sent, slabs * slab_bytes);
-    barrier_wait(&parts.sent, phase_);
+  __device__ void receive(Mailbox& mailbox, std::uint32_t from, int slabs, int thread, Accumulator& tCrC) const {
+    constexpr int slab_bytes = sizeof(mailbox.values[0]);
+    if (thread == 0) barrier_expect_bytes(&mailbox.sent, slabs * slab_bytes);
+    barrier_wait(&mailbox.sent, phase_);
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
       if (slab >= slabs) break;
@@ -77,12 +77,12 @@ class Exchange {
       for (int v = 0; v < vectors; ++v) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          tCrC(cute::make_coord(i % 2, i / 2, v), slab, 0) += parts.values[slab][v][thread][i];
+          tCrC(cute::make_coord(i % 2, i / 2, v), slab, 0) += mailbox.values[slab][v][thread][i];
         }
       }
     }
     __syncwarp();  // all lanes have read: the other block may send again
-    if (thread % 32 == 0) barrier_arrive_remote(&parts.read, from);
+    if (thread % 32 == 0) barrier_arrive_remote(&mailbox.read, from);
   }
 
   std::uint32_t phase_ = 0;  // of either barrier, by the tiles that the warpgroup has had a part in

@@ -4,7 +4,8 @@
 
 #include "cuda/sm90/launch.cuh"
 
-// The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md).
+// The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
+// that share tokens or weights; row_: tokens, where tile_ of the size shares weights; alone_: without clusters.
 namespace gatefold::cuda::sm90 {
 
 struct TileShape {
@@ -35,9 +36,9 @@ constexpr TileShape self_fed(TileShape tile) {
 inline constexpr TileShape tile_256x224 = self_fed({256, 224, 3, 1, 2, false});
 inline constexpr TileShape tile_256x208 = self_fed({256, 208, 3, 1, 2, false});
 inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
-inline constexpr TileShape pair_256x176{256, 176, 3, 1, 2, false};
-inline constexpr TileShape tile_256x176{256, 176, 3, 1, 1, false};
-inline constexpr TileShape tile_256x128{256, 128, 4, 1, 1, false};
+inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
+inline constexpr TileShape alone_256x176{256, 176, 3, 1, 1, false};
+inline constexpr TileShape alone_256x128{256, 128, 4, 1, 1, false};
 // From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
 inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
 inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
@@ -58,7 +59,7 @@ inline constexpr TileShape split_128x128 = split({128, 128, 5, 1, 1, false});
 inline constexpr TileShape split_128x64 = split({128, 64, 8, 1, 1, false});
 // Tokens that leave much of tiles of 128 and 256 empty: up to 80 or 96, 129 to 160 and 192, and multiples. A warpgroup
 // takes 64 rows of gate and 64 of up, 64 columns in turns.
-inline constexpr TileShape tile_80x128 = transposed({80, 128, 6, 1, 1, true});
+inline constexpr TileShape alone_80x128 = transposed({80, 128, 6, 1, 1, true});
 inline constexpr TileShape tile_96x128 = transposed({96, 128, 6, 1, 2, true});
 inline constexpr TileShape tile_160x128 = transposed({160, 128, 5, 1, 2, true});
 inline constexpr TileShape tile_192x128 = transposed({192, 128, 4, 1, 2, true});
@@ -83,14 +84,14 @@ constexpr Kernel kernel_of(double teraflops) {
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, true>(729.0),  kernel_of<tile_256x208, E, true>(729.0),
-    kernel_of<tile_256x192, E, true>(724.5),  kernel_of<tile_256x176, E, true>(703.0),
-    kernel_of<tile_256x128, E, true>(699.5),  kernel_of<tile_128x192, E, true>(693.0),
+    kernel_of<tile_256x192, E, true>(724.5),  kernel_of<alone_256x176, E, true>(703.0),
+    kernel_of<alone_256x128, E, true>(699.5), kernel_of<tile_128x192, E, true>(693.0),
     kernel_of<tile_128x160, E, true>(681.5),  kernel_of<row_128x224, E, true>(688.0),
     kernel_of<row_128x208, E, true>(687.0),   kernel_of<row_128x144, E, true>(651.0),
     kernel_of<alone_128x192, E, true>(664.0), kernel_of<alone_128x160, E, true>(646.0),
     kernel_of<alone_128x128, E, true>(643.5), kernel_of<alone_128x96, E, true>(590.5),
     kernel_of<alone_128x64, E, true>(412.0),  kernel_of<split_128x128, E, true>(719.0),
-    kernel_of<split_128x64, E, true>(451.0),  kernel_of<tile_80x128, E, true>(515.5),
+    kernel_of<split_128x64, E, true>(451.0),  kernel_of<alone_80x128, E, true>(515.5),
     kernel_of<tile_96x128, E, true>(626.0),   kernel_of<tile_160x128, E, true>(694.0),
     kernel_of<tile_192x128, E, true>(695.0),
 };
@@ -98,7 +99,7 @@ constexpr std::array gated_kernels{
 template <class E>
 constexpr std::array plain_kernels{
     kernel_of<tile_256x224, E, false>(729.0),  kernel_of<tile_256x208, E, false>(729.0),
-    kernel_of<tile_256x192, E, false>(724.5),  kernel_of<pair_256x176, E, false>(692.5),
+    kernel_of<tile_256x192, E, false>(724.5),  kernel_of<tile_256x176, E, false>(692.5),
     kernel_of<tile_128x256, E, false>(700.0),  kernel_of<tile_128x224, E, false>(690.0),
     kernel_of<alone_128x128, E, false>(643.5),
 };

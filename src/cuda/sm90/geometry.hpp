@@ -36,7 +36,7 @@ struct Geometry {
   std::int32_t leg_begin;         // of the shares, those of this launch
   std::int32_t leg_end;
 
-  constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.cluster_tiles(); }
+  constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.tiles_per_cluster(); }
   // That the scheduler deals out: whole tiles and halves.
   constexpr std::int32_t shares(const Config& c) const { return cluster_tiles(c) + (cluster_tiles(c) - whole_tiles); }
 };

@@ -153,8 +153,8 @@ template <class Shape>
 __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __grid_constant__ Arguments arguments) {
   constexpr Config config = Shape::config;
   static_assert(config.producers || (!config.pingpong && !config.transposed && config.cluster_m == 1));
-  static_assert(config.split_k == 1 ||
-                (config.producers && !config.pingpong && !config.transposed && config.cluster_tiles() == 1));
+  static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.producers &&
+                                        !config.pingpong && !config.transposed && config.tiles_per_cluster() == 1));
   using Storage = typename Block<Shape>::Storage;
   static_assert(sizeof(Storage) <= config.shared_bytes());
   // The swizzle repeats every 1024 bytes of the shared window, so the ring must begin at a multiple of that.

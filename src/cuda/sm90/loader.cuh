@@ -33,7 +33,7 @@ struct TileBoxes {
   std::int32_t first_row, end_row;  // of the tile's tokens
   std::int32_t bytes;               // that arrive in a slot, whoever brings them
   HalfRow half_row;                 // where the tile begins in the thread's half of the weights
-  std::int32_t half_rows;           // of it that there are
+  std::int32_t rows_there;          // of that half, from there to the tile's end or the last column
 };
 
 // Asks for the boxes of tokens or of one half of the weights. Each half has descriptors of its own: any distance and
@@ -53,7 +53,7 @@ class Loader {
 
   // Where two blocks share the weights, block 0 brings the first half for both and block 1 the second.
   __device__ bool brings_something() const {
-    return config.cluster_m == 1 || part_ == Part::tokens || place_.m == static_cast<std::uint32_t>(half());
+    return config.cluster_m == 1 || brings_tokens() || place_.m == static_cast<std::uint32_t>(half());
   }
 
   // Every block of the cluster brings its share of the tokens, for all that share them. What lies past the last token
@@ -69,15 +69,15 @@ class Loader {
     const int token_rows = with_tokens * box_rows - (tail ? box_rows - geometry_.x_tail_rows : 0);
     // Of a plain product the halves are those of one tile of rows.
     constexpr int half_stride = config.gated ? 0 : half_rows;
-    const int first_row = tile.n * config.columns();
-    const int row = first_row + half() * half_stride;
-    const int weight_rows = rows_from(first_row) + rows_from(first_row + half_stride);
+    const int first_column = tile.n * config.columns();
+    const int row = first_column + half() * half_stride;
+    const int weight_rows = rows_from(first_column) + rows_from(first_column + half_stride);
     return {.first_token = tile.first_row,
             .first_row = first * box_rows,
             .end_row = min(first + boxes, with_tokens) * box_rows,
             .bytes = (token_rows + weight_rows) * Config::tile_k * static_cast<int>(sizeof(Element)),
             .half_row = half_row(row),
-            .half_rows = rows_from(row)};
+            .rows_there = rows_from(row)};
   }
 
   __device__ bool brings_tokens() const { return part_ == Part::tokens; }
@@ -124,7 +124,7 @@ class Loader {
   // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
   // as well, so this may run before that kernel has ended.
   __device__ void prefetch_weights(const TileBoxes& tile) const {
-    if (part_ == Part::tokens) return;
+    if (brings_tokens()) return;
     for (int step = 0; step < geometry_.prefetched_steps; ++step) {
       for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_half*/, int row, int repetition) {
         prefetch_tile_3d(&map, column_of(step), row, repetition);
@@ -158,12 +158,12 @@ class Loader {
     const HalfBoxes& boxes = geometry_.half_boxes;
     HalfRow at = tile.half_row;
     if (boxes.edge_rows == 0) {
-      if (tile.half_rows > 0) box(tile.half_rows == half_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
+      if (tile.rows_there > 0) box(tile.rows_there == half_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
       return;
     }
     int body_blocks = boxes.body_blocks;  // still to be brought
-    for (int row_in_half = 0; row_in_half < tile.half_rows;) {
-      if (body_blocks > 0 && at.row == 0 && row_in_half + boxes.body_rows <= tile.half_rows) {
+    for (int row_in_half = 0; row_in_half < tile.rows_there;) {
+      if (body_blocks > 0 && at.row == 0 && row_in_half + boxes.body_rows <= tile.rows_there) {
         box(maps.body, row_in_half, 0, at.repetition);
         row_in_half += boxes.body_rows;
         at.repetition += body_blocks;

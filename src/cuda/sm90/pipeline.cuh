@@ -49,7 +49,7 @@ struct ClusterPlace {
   std::uint32_t rank = config.cluster() > 1 ? cluster_rank() : 0;
   std::uint32_t m = rank % config.cluster_m;
   std::uint32_t n = rank / config.cluster_m % config.cluster_n;
-  std::uint32_t k = rank / config.cluster_tiles();  // of those that divide the sums
+  std::uint32_t k = rank / config.tiles_per_cluster();  // of those that divide the sums
 
   // Blocks of the same weight tile: n alike.
   __device__ std::uint16_t weight_sharers() const {
@@ -96,7 +96,7 @@ struct Ring {
 
   // By each consumer warp, all lanes together: lane l tells block l.
   __device__ void release(int slot, const ClusterPlace<config>& place, std::uint32_t lane) {
-    if constexpr (config.cluster_tiles() == 1) {
+    if constexpr (config.tiles_per_cluster() == 1) {
       if (lane == 0) barrier_arrive(&empty[slot]);
     } else {
       if (place.shares_with(lane)) barrier_arrive_remote(&empty[slot], lane);
