@@ -76,8 +76,11 @@ struct alignas(1024) Slots {
   Element b[config.stages * b_elements];
 };
 
-// The barriers of the ring: full[s] counts the bytes that arrive in slot s, empty[s] the consumer warps that are done
-// with it, those of every block that this one sends to among them.
+// The barriers of the ring: full[s] counts the bytes that arrive in slot s and the producer threads that have asked for
+// theirs, empty[s] the consumer warps that are done with it, those of every block that this one sends to among them.
+//
+// Every producer thread is counted, since of a tile without columns one may have nothing to ask for. Uncounted, it
+// would hold up nobody, miss a phase of empty[s] now and then, and wait for the one after the last.
 template <Config config>
 struct Ring {
   std::uint64_t full[config.stages];
@@ -85,10 +88,13 @@ struct Ring {
 
   static constexpr int consumer_warps = 4 * config.warpgroups_per_tile();
   static constexpr int sharing_blocks = config.cluster_m + config.cluster_n - 1;
+  // Of a block: for the tokens, and for both halves of the weights or the one that it brings for two. Consumers that
+  // ask (feeder.cuh) miss no phase: empty[s] waits for their own warps.
+  static constexpr int producer_threads = config.producers ? 1 + 2 / config.cluster_m : 1;
 
   __device__ void init() {
     for (int s = 0; s < config.stages; ++s) {
-      barrier_init(&full[s], 1);
+      barrier_init(&full[s], producer_threads);
       barrier_init(&empty[s], consumer_warps * sharing_blocks);
     }
     fence_barrier_init();

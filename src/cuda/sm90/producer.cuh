@@ -19,8 +19,10 @@ class Producer {
       for_each_step(k_steps, position,
                     [&](int step, int slot) { loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]); });
     } else {
-      for_each_step(k_steps, position,
-                    [&](int step, int slot) { loader_.bring_half(boxes, step, slot, slots_, &ring_.full[slot]); });
+      for_each_step(k_steps, position, [&](int step, int slot) {
+        loader_.bring_half(boxes, step, slot, slots_, &ring_.full[slot]);
+        barrier_arrive(&ring_.full[slot]);
+      });
     }
   }
 
