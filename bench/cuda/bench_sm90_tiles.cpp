@@ -2,8 +2,10 @@
 // "hidden_size intermediate_size [TOKENS...]" of a file; each is run with the tokens of its line, or else with 65 to
 // 8192: all kernels for a few milliseconds, then those that came near the best, and the cost model's, until they are
 // settled. The cells are taken in a random order, the same in every run, as far as --seconds allow. A summary goes to
-// stdout, rows as JSON to the file named by --json.
-//     bench_sm90_tiles SHAPES [--json FILE] [--rounds N] [--milliseconds X] [--seconds S]
+// stdout, rows as JSON to the file named by --json, cell by cell. With --again, an earlier such file, only those
+// kernels are run that came within 4 % of a cell's best there, that it lacks, or that the cost model chooses: what a
+// few new kernels change takes a fraction of the time.
+//     bench_sm90_tiles SHAPES [--json FILE] [--again FILE] [--rounds N] [--milliseconds X] [--seconds S]
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -12,7 +14,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <random>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -33,6 +37,7 @@ using cuda::sm90::Kernel;
 const std::vector<std::int64_t> default_tokens{65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
 constexpr std::int64_t most_tokens = 8192;
 constexpr RoundOptions burst{1, 4.0};
+constexpr double again = 0.04;
 
 struct Shape {
   std::int64_t hidden_size = 0;
@@ -45,6 +50,7 @@ struct Shape {
 struct Options {
   std::string shapes;
   std::string json;
+  std::string again;
   RoundOptions rounds{2, 50.0};
   double seconds = HUGE_VAL;
 };
@@ -67,6 +73,7 @@ std::vector<Cell> shuffled_cells(const std::vector<Shape>& shapes) {
 struct Row {
   Shape shape;
   std::int64_t tokens;
+  int clusters_of_four;
   std::string tile;
   double microseconds;
   bool settled;
@@ -147,22 +154,42 @@ void settle(std::vector<Row>& rows, const std::vector<Provider>& providers, cons
   }
 }
 
-std::vector<Row> measure(const Shape& shape, std::int64_t tokens, const Data& data,
-                         const cuda::DeviceProperties& device, const RoundOptions& options) {
-  const Problem problem = measured_problem(shape.hidden_size, shape.intermediate_size);
-  const auto kernels = cuda::sm90::kernels(DType::bf16, true);
-  std::vector<Provider> providers;
+// The kernels that a cell is measured with. earlier: null, or what was measured before.
+std::vector<Kernel> candidates(const Cell& cell, const TileMeasurement* earlier, const Kernel* chosen,
+                               std::span<const Kernel> kernels) {
+  if (earlier == nullptr) return {kernels.begin(), kernels.end()};
+  const auto before = std::ranges::find_if(earlier->cells, [&](const TileCell& c) {
+    return c.hidden_size == cell.shape.hidden_size && c.intermediate_size == cell.shape.intermediate_size &&
+           c.tokens == cell.tokens;
+  });
+  std::vector<Kernel> result;
   for (const Kernel& kernel : kernels) {
-    providers.push_back({name(kernel.config), [&](int call, cudaStream_t stream) {
+    const std::string kernel_name = name(kernel.config);
+    const bool known = before != earlier->cells.end() && earlier->kernels.contains(kernel_name);
+    if (!known || &kernel == chosen || before->regret(kernel_name) <= again) result.push_back(kernel);
+  }
+  return result;
+}
+
+std::vector<Row> measure(const Cell& cell, const TileMeasurement* earlier, const Data& data,
+                         const cuda::DeviceProperties& device, const RoundOptions& options) {
+  const auto& [shape, tokens] = cell;
+  const Problem problem = measured_problem(shape.hidden_size, shape.intermediate_size);
+  const auto family = cuda::sm90::kernels(DType::bf16, true);
+  const cuda::sm90::Machine machine = cuda::sm90::machine_of(device, family);
+  const Kernel* chosen = cuda::sm90::choose(family, problem, tokens, machine);
+  std::vector<Provider> providers;
+  for (const Kernel& kernel : candidates(cell, earlier, chosen, family)) {
+    providers.push_back({name(kernel.config), [&, kernel](int call, cudaStream_t stream) {
                            const Status status =
                                kernel.launch(problem, data.operands(shape, tokens, call), device, stream);
                            if (!status.ok()) throw std::runtime_error(status.message());
                          }});
   }
-  const Kernel* chosen = cuda::sm90::choose(kernels, problem, tokens, cuda::sm90::machine_of(device));
   std::vector<Row> rows;
   for (const Timing& timing : time_in_rounds(providers, burst)) {
-    rows.push_back({shape, tokens, timing.name, median(timing.microseconds), false, &kernels[rows.size()] == chosen});
+    rows.push_back({shape, tokens, machine.clusters_of_four, timing.name, median(timing.microseconds), false,
+                    timing.name == name(chosen->config)});
   }
   settle(rows, providers, options);
   return rows;
@@ -178,11 +205,12 @@ double regret(const std::vector<Row>& cell) {
 
 void write_row(std::FILE* file, const Row& r) {
   std::fprintf(file,
-               "{\"hidden_size\": %lld, \"intermediate_size\": %lld, \"tokens\": %lld, \"tile\": \"%s\", "
+               "{\"hidden_size\": %lld, \"intermediate_size\": %lld, \"tokens\": %lld, "
+               "\"clusters_of_four\": %d, \"tile\": \"%s\", "
                "\"time_us\": %.2f, \"settled\": %s, \"chosen\": %s}",
                static_cast<long long>(r.shape.hidden_size), static_cast<long long>(r.shape.intermediate_size),
-               static_cast<long long>(r.tokens), r.tile.c_str(), r.microseconds, r.settled ? "true" : "false",
-               r.chosen ? "true" : "false");
+               static_cast<long long>(r.tokens), r.clusters_of_four, r.tile.c_str(), r.microseconds,
+               r.settled ? "true" : "false", r.chosen ? "true" : "false");
 }
 
 Options options_of(int argc, char** argv) {
@@ -191,6 +219,7 @@ Options options_of(int argc, char** argv) {
   options.shapes = argv[1];
   parse_options(argc, argv, 2,
                 {{"--json", [&](const char* value) { options.json = value; }},
+                 {"--again", [&](const char* value) { options.again = value; }},
                  {"--rounds", [&](const char* value) { options.rounds.rounds = std::max(1, std::atoi(value)); }},
                  {"--milliseconds", [&](const char* value) { options.rounds.milliseconds = std::atof(value); }},
                  {"--seconds", [&](const char* value) { options.seconds = std::atof(value); }}});
@@ -205,30 +234,31 @@ void run(int argc, char** argv) {
   const cuda::DeviceProperties& device = devices.list.front();
   if (device.capability != 90) throw std::runtime_error(device.name + " is no sm_90");
 
+  std::optional<TileMeasurement> earlier;
+  if (!options.again.empty()) earlier = read_tile_measurement(options.again);
+  std::optional<ResultFile> file;
+  if (!options.json.empty()) file.emplace(options.json, argc, argv);
   const Data data(shapes);
-  std::vector<Row> rows;
   std::vector<double> regrets;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Cell> cells = shuffled_cells(shapes);
-  for (const auto& [shape, tokens] : cells) {
+  for (const Cell& cell : cells) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > options.seconds) break;
-    const std::vector<Row> cell = measure(shape, tokens, data, device, options.rounds);
-    regrets.push_back(regret(cell));
+    const std::vector<Row> rows = measure(cell, earlier ? &*earlier : nullptr, data, device, options.rounds);
+    regrets.push_back(regret(rows));
     if (regrets.back() > near_best) {
       std::printf("D=%lld F=%lld T=%lld: the choice takes %.1f %% longer than the best\n",
-                  static_cast<long long>(shape.hidden_size), static_cast<long long>(shape.intermediate_size),
-                  static_cast<long long>(tokens), 100.0 * regrets.back());
+                  static_cast<long long>(cell.shape.hidden_size), static_cast<long long>(cell.shape.intermediate_size),
+                  static_cast<long long>(cell.tokens), 100.0 * regrets.back());
       std::fflush(stdout);
     }
-    rows.insert(rows.end(), cell.begin(), cell.end());
+    if (!file) continue;
+    for (const Row& row : rows) write_row(file->next_row(), row);
   }
   const auto within = std::ranges::count_if(regrets, [](double r) { return r <= near_best; });
   std::printf("%zu of %zu cells: the choice is within %.0f %% of the best kernel in %.1f %%\n", regrets.size(),
               cells.size(), 100.0 * near_best,
               100.0 * static_cast<double>(within) / static_cast<double>(regrets.size()));
-  if (options.json.empty()) return;
-  ResultFile file(options.json, argc, argv);
-  for (const Row& row : rows) write_row(file.next_row(), row);
 }
 
 }  // namespace

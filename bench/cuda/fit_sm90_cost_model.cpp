@@ -32,8 +32,10 @@ struct Model {
   Machine machine;
   Figures figures;
 
-  double seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens) const {
-    return estimated_seconds(kernel, problem, tokens, machine, figures);
+  double seconds(const Kernel& kernel, const Problem& problem, const TileCell& cell) const {
+    Machine chip = machine;
+    chip.clusters_of_four = cell.clusters_of_four;
+    return estimated_seconds(kernel, problem, cell.tokens, chip, figures);
   }
 };
 
@@ -68,9 +70,7 @@ std::vector<Figure> figures_of(const Model& model) {
 
 Model compiled_model() {
   const auto kernels = cuda::sm90::kernels(DType::bf16, true);
-  cuda::DeviceProperties h200;
-  h200.multiprocessors = 132;
-  return {{kernels.begin(), kernels.end()}, cuda::sm90::machine_of(h200), cuda::sm90::h200_figures};
+  return {{kernels.begin(), kernels.end()}, cuda::sm90::h200_machine(0), cuda::sm90::h200_figures};
 }
 
 // All kernels alike, the rest guessed.
@@ -108,7 +108,7 @@ Quality quality_of(const Model& model, const std::vector<TileCell>& cells) {
     const Kernel* chosen = &model.kernels.front();
     double least = HUGE_VAL;
     for (const Kernel& kernel : model.kernels) {
-      const double seconds = model.seconds(kernel, problem, cell.tokens);
+      const double seconds = model.seconds(kernel, problem, cell);
       if (seconds < least) {
         least = seconds;
         chosen = &kernel;

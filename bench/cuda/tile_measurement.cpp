@@ -31,7 +31,7 @@ TileMeasurement read_tile_measurement(const std::string& path) {
       const std::int64_t T = row.at("tokens");
       const std::string kernel = row.at("tile");
       result.kernels.insert(kernel);
-      TileCell& cell = cells.try_emplace({D, F, T}, TileCell{D, F, T, {}}).first->second;
+      TileCell& cell = cells.try_emplace({D, F, T}, TileCell{D, F, T, row.at("clusters_of_four"), {}}).first->second;
       if (row.at("settled")) cell.microseconds[kernel] = row.at("time_us");
     }
   } catch (const nlohmann::json::exception& error) {

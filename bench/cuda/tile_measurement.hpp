@@ -38,6 +38,7 @@ struct TileCell {
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
   std::int64_t tokens = 0;
+  int clusters_of_four = 0;  // that the chip held at a time
   // By the kernel's name; only of kernels that ran until they were settled.
   std::map<std::string, double> microseconds;
 

@@ -16,4 +16,11 @@ inline Problem gated_problem(std::int64_t hidden_size, std::int64_t intermediate
   return problem;
 }
 
+// A gemm of bf16.
+inline Problem plain_problem(std::int64_t hidden_size, std::int64_t intermediate_size) {
+  Problem problem = gated_problem(hidden_size, intermediate_size, {});
+  problem.op = Op::gemm;
+  return problem;
+}
+
 }  // namespace gatefold::cuda::sm90

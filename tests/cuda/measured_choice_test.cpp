@@ -26,11 +26,10 @@ TEST(MeasuredChoice, IsOfTheKernelsThatAreCompiled) {
 TEST(MeasuredChoice, IsWithinThreePercentOfTheBestIn95Percent) {
   const bench::TileMeasurement measured = measurement();
   ASSERT_EQ(measured.cells.size(), 35U * 14U);
-  DeviceProperties h200;
-  h200.multiprocessors = 132;
   const auto near = std::ranges::count_if(measured.cells, [&](const TileCell& cell) {
     const Problem problem = gated_problem(cell.hidden_size, cell.intermediate_size);
-    const Kernel* chosen = choose(kernels(DType::bf16, true), problem, cell.tokens, machine_of(h200));
+    const Kernel* chosen =
+        choose(kernels(DType::bf16, true), problem, cell.tokens, h200_machine(cell.clusters_of_four));
     return cell.regret(name(chosen->config)) <= bench::near_best;
   });
   EXPECT_GE(static_cast<double>(near), 0.95 * static_cast<double>(measured.cells.size()))

@@ -11,9 +11,17 @@ namespace gatefold::cuda::sm90 {
 struct Machine {
   int multiprocessors;
   double bytes_per_second;
+  int clusters_of_four = multiprocessors / 4;  // that are at work at a time: fewer where they cut a GPC badly
+
+  constexpr int clusters(const Config& c) const {
+    return c.cluster() == 4 ? clusters_of_four : multiprocessors / c.cluster();
+  }
 };
 
-Machine machine_of(const DeviceProperties& device);
+// Of a device that is the current one, for a family of kernels.
+Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kernels);
+// Of an H200 on which so many clusters of four are at work at a time. Chips differ: 29 and 30 were seen.
+Machine h200_machine(int clusters_of_four);
 
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);

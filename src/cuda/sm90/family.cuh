@@ -5,7 +5,8 @@
 #include "cuda/sm90/launch.cuh"
 
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
-// that share tokens or weights; row_: tokens, where tile_ of the size shares weights; alone_: without clusters.
+// of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; four_: of four; alone_:
+// without clusters.
 namespace gatefold::cuda::sm90 {
 
 struct TileShape {
@@ -44,6 +45,7 @@ inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
 inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
 inline constexpr TileShape tile_128x192{128, 192, 4, 2, 1, true};
 inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
+inline constexpr TileShape tile_128x144{128, 144, 5, 2, 1, true};
 // Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
 // come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
 inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
@@ -58,10 +60,13 @@ inline constexpr TileShape alone_128x64{128, 64, 8, 1, 1, true};
 inline constexpr TileShape split_128x128 = split({128, 128, 5, 1, 1, false});
 inline constexpr TileShape split_128x64 = split({128, 64, 8, 1, 1, false});
 // Tokens that leave much of tiles of 128 and 256 empty: up to 80 or 96, 129 to 160 and 192, and multiples. A warpgroup
-// takes 64 rows of gate and 64 of up, 64 columns in turns.
+// takes 64 rows of gate and 64 of up, 64 columns in turns. Four blocks that share tokens ask L2 for least, but a few
+// multiprocessors belong to no cluster of four: that pays where memory is the bound.
 inline constexpr TileShape alone_80x128 = transposed({80, 128, 6, 1, 1, true});
 inline constexpr TileShape tile_96x128 = transposed({96, 128, 6, 1, 2, true});
+inline constexpr TileShape four_96x128 = transposed({96, 128, 6, 1, 4, true});
 inline constexpr TileShape tile_160x128 = transposed({160, 128, 5, 1, 2, true});
+inline constexpr TileShape four_160x128 = transposed({160, 128, 5, 1, 4, true});
 inline constexpr TileShape tile_192x128 = transposed({192, 128, 4, 1, 2, true});
 
 template <const TileShape& tile, class E, bool is_gated>
@@ -75,7 +80,7 @@ struct Shape {
 template <const TileShape& tile, class E, bool is_gated>
 constexpr Kernel kernel_of(double teraflops) {
   using S = Shape<tile, E, is_gated>;
-  return {S::config, teraflops, launch<S>};
+  return {S::config, teraflops, launch<S>, resident_clusters<S>};
 }
 
 // Their rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
@@ -83,25 +88,26 @@ constexpr Kernel kernel_of(double teraflops) {
 // proportion.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, true>(729.0),  kernel_of<tile_256x208, E, true>(729.0),
-    kernel_of<tile_256x192, E, true>(724.5),  kernel_of<alone_256x176, E, true>(703.0),
-    kernel_of<alone_256x128, E, true>(699.5), kernel_of<tile_128x192, E, true>(693.0),
-    kernel_of<tile_128x160, E, true>(681.5),  kernel_of<row_128x224, E, true>(688.0),
-    kernel_of<row_128x208, E, true>(687.0),   kernel_of<row_128x144, E, true>(651.0),
-    kernel_of<alone_128x192, E, true>(664.0), kernel_of<alone_128x160, E, true>(646.0),
-    kernel_of<alone_128x128, E, true>(643.5), kernel_of<alone_128x96, E, true>(590.5),
-    kernel_of<alone_128x64, E, true>(412.0),  kernel_of<split_128x128, E, true>(719.0),
-    kernel_of<split_128x64, E, true>(451.0),  kernel_of<alone_80x128, E, true>(515.5),
-    kernel_of<tile_96x128, E, true>(626.0),   kernel_of<tile_160x128, E, true>(694.0),
-    kernel_of<tile_192x128, E, true>(695.0),
+    kernel_of<tile_256x224, E, true>(732.0),  kernel_of<tile_256x208, E, true>(733.0),
+    kernel_of<tile_256x192, E, true>(727.5),  kernel_of<alone_256x176, E, true>(707.5),
+    kernel_of<alone_256x128, E, true>(702.5), kernel_of<tile_128x192, E, true>(707.0),
+    kernel_of<tile_128x160, E, true>(698.0),  kernel_of<tile_128x144, E, true>(669.5),
+    kernel_of<row_128x224, E, true>(675.0),   kernel_of<row_128x208, E, true>(692.5),
+    kernel_of<row_128x144, E, true>(667.5),   kernel_of<alone_128x192, E, true>(677.0),
+    kernel_of<alone_128x160, E, true>(661.0), kernel_of<alone_128x128, E, true>(646.0),
+    kernel_of<alone_128x96, E, true>(594.5),  kernel_of<alone_128x64, E, true>(410.0),
+    kernel_of<split_128x128, E, true>(698.0), kernel_of<split_128x64, E, true>(456.5),
+    kernel_of<alone_80x128, E, true>(515.5),  kernel_of<tile_96x128, E, true>(625.0),
+    kernel_of<four_96x128, E, true>(666.0),   kernel_of<tile_160x128, E, true>(679.0),
+    kernel_of<four_160x128, E, true>(701.5),  kernel_of<tile_192x128, E, true>(700.0),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, false>(729.0),  kernel_of<tile_256x208, E, false>(729.0),
-    kernel_of<tile_256x192, E, false>(724.5),  kernel_of<tile_256x176, E, false>(692.5),
+    kernel_of<tile_256x224, E, false>(732.0),  kernel_of<tile_256x208, E, false>(733.0),
+    kernel_of<tile_256x192, E, false>(727.5),  kernel_of<tile_256x176, E, false>(692.5),
     kernel_of<tile_128x256, E, false>(700.0),  kernel_of<tile_128x224, E, false>(690.0),
-    kernel_of<alone_128x128, E, false>(643.5),
+    kernel_of<alone_128x128, E, false>(646.0),
 };
 
 }  // namespace gatefold::cuda::sm90

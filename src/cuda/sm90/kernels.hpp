@@ -18,6 +18,8 @@ struct Kernel {
   double teraflops;  // of a whole H200 while its tiles multiply, settled (cost_model.cpp)
   Status (*launch)(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                    cudaStream_t stream);
+  // How many of its clusters the device, which is the current one, holds at a time.
+  Status (*resident_clusters)(const DeviceProperties& device, int& clusters);
 };
 
 // The kernels of gate_up (gated) or gemm for a 16-bit type.

@@ -42,9 +42,11 @@ class Products final : public DeviceExecutor {
 
   std::string describe(std::int64_t tokens) const override {
     if (devices().list.empty()) return {};
-    const Machine machine = machine_of(devices().list.front());
+    const DeviceProperties& device = devices().list.front();
+    const DeviceScope scope(device.index);
+    const Machine machine = machine_of(device, kernels_);
     const Config& config = choose(kernels_, problem(), tokens, machine)->config;
-    const int clusters = machine.multiprocessors / config.cluster();
+    const int clusters = machine.clusters(config);
     const Geometry geometry = geometry_of(config, problem(), tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
     const int legs = ceil_div(geometry.shares(config), shares_per_leg(config, geometry, clusters));
@@ -54,7 +56,7 @@ class Products final : public DeviceExecutor {
 
  private:
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
-    return choose(kernels_, problem(), operands.tokens, machine_of(device))
+    return choose(kernels_, problem(), operands.tokens, machine_of(device, kernels_))
         ->launch(problem(), operands, device, stream);
   }
 

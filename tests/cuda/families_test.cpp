@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cuda/sm90/cost_model.hpp"
+#include "cuda/sm90/geometry.hpp"
+#include "gated_problem.hpp"
+#include "kernel_grid.hpp"
+#include "model_sizes.hpp"
+
+// The sm_90 kernels that are compiled: what each should take, which one is taken, and that the tests on a GPU reach all
+// of it.
+namespace gatefold::cuda::sm90 {
+namespace {
+
+const Machine h200 = h200_machine(30);
+const Machine all_machines[] = {h200, {114, h200.bytes_per_second}, {78, h200.bytes_per_second}};
+
+// The kernels that are compiled, of each type and product.
+struct Family {
+  const char* name;
+  DType dtype;
+  bool gated;
+  std::span<const Kernel> kernels() const { return sm90::kernels(dtype, gated); }
+};
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+constexpr Family all_families[] = {{"bf16_gate_up", DType::bf16, true},
+                                   {"bf16_gemm", DType::bf16, false},
+                                   {"fp16_gate_up", DType::fp16, true},
+                                   {"fp16_gemm", DType::fp16, false}};
+
+class Families : public testing::TestWithParam<Family> {};
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(all_families),
+                         [](const auto& family) { return std::string(family.param.name); });
+
+// Where more tokens may take less time: another row of tiles joins multiprocessors to those that had to fetch the
+// weights alone, or there are tokens for both halves of a tile from now on, so that a last round is dealt out in
+// halves.
+bool starts_anew(const Config& c, std::int64_t tokens) {
+  return tokens % (std::int64_t{c.tile_m} * c.cluster_m) == 1 || (c.halves() == 2 && tokens == c.tile_m / 2 + 1);
+}
+
+TEST_P(Families, TakeLongerForMoreTokens) {
+  for (const Machine& machine : all_machines) {
+    for (const Problem& problem : {gated_problem(4096, 14336), gated_problem(72, 40), gated_problem(64, 53248)}) {
+      for (const Kernel& kernel : GetParam().kernels()) {
+        double before = 0.0;
+        for (std::int64_t tokens = 1; tokens <= 2100; ++tokens) {
+          const double seconds = estimated_seconds(kernel, problem, tokens, machine);
+          if (!starts_anew(kernel.config, tokens)) {
+            ASSERT_GE(seconds, before) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", " << tokens;
+          }
+          before = seconds;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Families, TakeLongerForMoreTilesOfManyWeights) {
+  for (const Machine& machine : all_machines) {
+    const Problem problem = gated_problem(8192, 28672);
+    for (const Kernel& kernel : GetParam().kernels()) {
+      double before = 0.0;
+      for (std::int64_t tokens = 1; tokens <= 4100; ++tokens) {
+        const double seconds = estimated_seconds(kernel, problem, tokens, machine);
+        if (tokens > kernel.config.tile_m) {
+          ASSERT_GE(seconds, before) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", " << tokens;
+        }
+        before = seconds;
+      }
+    }
+  }
+}
+
+// gate_up's product, or for gemm the one with w_down, of every model that the tool knows.
+std::vector<Problem> model_problems(bool gated) {
+  std::vector<Problem> problems;
+  for (const test::ModelSize& model : test::model_sizes()) {
+    problems.push_back(gated ? gated_problem(model.hidden_size, model.intermediate_size)
+                             : plain_problem(model.intermediate_size, model.hidden_size));
+  }
+  return problems;
+}
+
+constexpr std::int64_t all_tokens[] = {65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
+
+TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
+  for (const Problem& problem : model_problems(GetParam().gated)) {
+    for (const Machine& machine : all_machines) {
+      for (const std::int64_t tokens : all_tokens) {
+        SCOPED_TRACE(testing::Message() << "D=" << problem.hidden_size << " F=" << problem.intermediate_size
+                                        << " T=" << tokens << ", " << machine.multiprocessors << " multiprocessors");
+        const Kernel* taken = choose(GetParam().kernels(), problem, tokens, machine);
+        ASSERT_NE(taken, nullptr);
+        const double seconds = estimated_seconds(*taken, problem, tokens, machine);
+        for (const Kernel& other : GetParam().kernels()) {
+          EXPECT_LE(seconds, estimated_seconds(other, problem, tokens, machine))
+              << other.config.tile_m << "x" << other.config.tile_n;
+        }
+      }
+    }
+  }
+}
+
+// What the tests on a GPU run cuts each kernel's tiles in every way, or some code would go untested.
+TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
+  for (const Kernel& kernel : GetParam().kernels()) {
+    const Config& c = kernel.config;
+    SCOPED_TRACE(name(c));
+    const int clusters = h200.multiprocessors / c.cluster();
+    bool whole = false;
+    bool split = c.halves() == 1;
+    bool several_tiles = false;  // for each block
+    bool empty_rows = false;
+    bool part_of_a_slab = c.halves() == 1;  // the second, of a whole tile
+    bool part_of_columns = false;
+    bool no_columns = c.gated && c.cluster_n == 1;  // for a producer thread, all around the ring
+    for (const test::GridShape& shape : test::kernel_grid) {
+      const Problem problem = GetParam().gated ? gated_problem(shape.hidden_size, shape.intermediate_size)
+                                               : plain_problem(shape.hidden_size, shape.intermediate_size);
+      ASSERT_TRUE(fits(c, problem));
+      const Geometry g = geometry_of(c, problem, shape.tokens, clusters);
+      (g.whole_tiles < g.cluster_tiles(c) ? split : whole) = true;
+      several_tiles = several_tiles || g.shares(c) > clusters;
+      empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
+      part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
+      part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
+      const int last_half = g.n_tiles * c.columns() - (c.gated ? c.columns() : c.tile_n / 2);
+      no_columns = no_columns || (last_half >= shape.intermediate_size && g.k_steps > c.stages);
+    }
+    EXPECT_TRUE(whole);
+    EXPECT_TRUE(split);
+    EXPECT_TRUE(several_tiles);
+    EXPECT_TRUE(empty_rows);
+    EXPECT_TRUE(part_of_a_slab);
+    EXPECT_TRUE(part_of_columns);
+    EXPECT_TRUE(no_columns);
+  }
+}
+
+// A kernel that no model takes at any length would be compiled for nothing.
+TEST_P(Families, EachIsTakenForSomeModel) {
+  for (const Kernel& kernel : GetParam().kernels()) {
+    bool taken = false;
+    for (const Problem& problem : model_problems(GetParam().gated)) {
+      for (const std::int64_t tokens : all_tokens) {
+        taken = taken || choose(GetParam().kernels(), problem, tokens, h200) == &kernel;
+      }
+    }
+    EXPECT_TRUE(taken) << kernel.config.tile_m << "x" << kernel.config.tile_n << ", cluster "
+                       << kernel.config.cluster();
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::cuda::sm90
