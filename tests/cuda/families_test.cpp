@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/sm90/cost_model.hpp"
@@ -17,6 +19,63 @@ namespace {
 
 const Machine h200 = h200_machine(30);
 const Machine all_machines[] = {h200, {114, h200.bytes_per_second}, {78, h200.bytes_per_second}};
+
+// A layout is a matter of gate_up alone.
+TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    for (const Kernel& kernel : kernels(dtype, true)) {
+      for (std::int64_t block = 1; block <= 4096; block *= 2) {
+        EXPECT_TRUE(fits_layout(kernel.config, blocks_of(block))) << kernel.config.tile_n << ", " << block;
+      }
+    }
+  }
+}
+
+// Of two kernels alike the one that blocks don't cut: 256x224 has 7 blocks of 16 rows in a half, 256x208 six and a
+// half.
+TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
+  for (const auto& [D, F] : {std::pair{4096, 14336}, std::pair{8192, 28672}}) {
+    const Problem problem = gated_problem(D, F, {LayoutKind::interleaved_gate_up, 16});
+    const Config& taken = choose(kernels(DType::bf16, true), problem, 4096, h200)->config;
+    EXPECT_EQ(half_boxes(taken, problem).count(taken.tile_n / 2), 1) << name(taken);
+  }
+}
+
+// Hopper's shared memory, and its registers with the accumulators' share of them: what is left of a consumer's is for
+// addresses and the epilogue.
+TEST(CompiledKernels, FitAMultiprocessor) {
+  for (const bool gated : {true, false}) {
+    for (const Kernel& kernel : kernels(DType::bf16, gated)) {
+      const Config& c = kernel.config;
+      SCOPED_TRACE(name(c));
+      EXPECT_LE(c.shared_bytes(), 227 * 1024);
+      const int accumulators = c.tile_m * c.tile_n / (128 * c.warpgroups_per_tile());
+      const int consumers = 128 * c.warpgroups;
+      if (c.producers) {
+        EXPECT_LE(consumers * c.consumer_registers() + 128 * c.producer_registers(), 64 * 1024);
+        EXPECT_LE(accumulators + 32, c.consumer_registers());
+      } else {
+        EXPECT_LE(accumulators + 31, std::min(255, 64 * 1024 / consumers));
+      }
+    }
+  }
+}
+
+// Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
+TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    for (const std::int64_t block : {3, 5, 7, 11, 12, 13, 24, 28, 44, 50, 96, 1000}) {
+      const auto fit = [&](const Kernel& kernel) { return fits_layout(kernel.config, blocks_of(block)); };
+      const bool any = std::ranges::any_of(kernels(dtype, true), fit);
+      for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
+        SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");
+        const Kernel* taken = choose(kernels(dtype, true), blocks_of(block), tokens, h200);
+        ASSERT_EQ(taken != nullptr, any);
+        EXPECT_TRUE(taken == nullptr || fit(*taken));
+      }
+    }
+  }
+}
 
 // The kernels that are compiled, of each type and product.
 struct Family {

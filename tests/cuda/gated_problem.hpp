@@ -16,6 +16,11 @@ inline Problem gated_problem(std::int64_t hidden_size, std::int64_t intermediate
   return problem;
 }
 
+// Of a layout that is interleaved by `block` rows.
+inline Problem blocks_of(std::int64_t block) {
+  return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block});
+}
+
 // A gemm of bf16.
 inline Problem plain_problem(std::int64_t hidden_size, std::int64_t intermediate_size) {
   Problem problem = gated_problem(hidden_size, intermediate_size, {});

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <tuple>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "core/arithmetic.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
-#include "kernel_grid.hpp"
 
 // How a product is cut into tiles, halves of tiles and boxes: arithmetic on the host.
 namespace gatefold::cuda::sm90 {
@@ -22,9 +20,8 @@ constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
 constexpr Config transposed{160, 256, 3, 2, 1, 2, true, false, true};
 constexpr Config self_fed{256, 224, 3, 2, 1, 2, true, false, false, false};
 constexpr Config split_sums{128, 64, 8, 2, 1, 1, true, false, false, true, 2};
-constexpr Config all_configs[] = {two_slabs, one_slab, in_turns, transposed, self_fed, split_sums};
-
-Problem blocks_of(std::int64_t block) { return gated_problem(4096, 12288, {LayoutKind::interleaved_gate_up, block}); }
+constexpr Config of_four{96, 128, 6, 2, 1, 4, true, true, true};
+constexpr Config all_configs[] = {two_slabs, one_slab, in_turns, transposed, self_fed, split_sums, of_four};
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
   for (const Config& c : all_configs) {
@@ -208,48 +205,6 @@ TEST(Geometry, FewBoxesForBlocksThatTilesCut) {
   EXPECT_EQ(boxes_of(176, 64), (std::array{0, 8, 11})) << "a block of 64 need not lie in 88 rows as a whole";
 }
 
-// A layout is a matter of gate_up alone.
-TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
-  for (const DType dtype : {DType::bf16, DType::fp16}) {
-    for (const Kernel& kernel : kernels(dtype, true)) {
-      for (std::int64_t block = 1; block <= 4096; block *= 2) {
-        EXPECT_TRUE(fits_layout(kernel.config, blocks_of(block))) << kernel.config.tile_n << ", " << block;
-      }
-    }
-  }
-}
-
-// Of two kernels alike the one that blocks don't cut: 256x224 has 7 blocks of 16 rows in a half, 256x208 six and a
-// half.
-TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
-  constexpr Machine h200{132, 7e12};
-  for (const auto& [D, F] : {std::pair{4096, 14336}, std::pair{8192, 28672}}) {
-    const Problem problem = gated_problem(D, F, {LayoutKind::interleaved_gate_up, 16});
-    const Config& taken = choose(kernels(DType::bf16, true), problem, 4096, h200)->config;
-    EXPECT_EQ(half_boxes(taken, problem).count(taken.tile_n / 2), 1) << name(taken);
-  }
-}
-
-// Hopper's shared memory, and its registers with the accumulators' share of them: what is left of a consumer's is for
-// addresses and the epilogue.
-TEST(CompiledKernels, FitAMultiprocessor) {
-  for (const bool gated : {true, false}) {
-    for (const Kernel& kernel : kernels(DType::bf16, gated)) {
-      const Config& c = kernel.config;
-      SCOPED_TRACE(name(c));
-      EXPECT_LE(c.shared_bytes(), 227 * 1024);
-      const int accumulators = c.tile_m * c.tile_n / (128 * c.warpgroups_per_tile());
-      const int consumers = 128 * c.warpgroups;
-      if (c.producers) {
-        EXPECT_LE(consumers * c.consumer_registers() + 128 * c.producer_registers(), 64 * 1024);
-        EXPECT_LE(accumulators + 32, c.consumer_registers());
-      } else {
-        EXPECT_LE(accumulators + 31, std::min(255, 64 * 1024 / consumers));
-      }
-    }
-  }
-}
-
 // A consumer that asks for k-steps ahead looks into the next tile, no further.
 TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
   for (const auto& [hidden_size, fit] :
@@ -276,23 +231,6 @@ TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
       const HalfBoxes boxes = half_boxes(taken->config, blocks_of(block));
       EXPECT_TRUE(taken->config.producers || boxes.count(taken->config.tile_n / 2) <= 2)
           << name(taken->config) << ", " << block;
-    }
-  }
-}
-
-// Blocks that some tiles cut: the choice falls on another tile, however many tokens there are, or on none.
-TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
-  constexpr Machine h200{132, 4.3e12};
-  for (const DType dtype : {DType::bf16, DType::fp16}) {
-    for (const std::int64_t block : {3, 5, 7, 11, 12, 13, 24, 28, 44, 50, 96, 1000}) {
-      const auto fit = [&](const Kernel& kernel) { return fits_layout(kernel.config, blocks_of(block)); };
-      const bool any = std::ranges::any_of(kernels(dtype, true), fit);
-      for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
-        SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");
-        const Kernel* taken = choose(kernels(dtype, true), blocks_of(block), tokens, h200);
-        ASSERT_EQ(taken != nullptr, any);
-        EXPECT_TRUE(taken == nullptr || fit(*taken));
-      }
     }
   }
 }
