@@ -20,7 +20,7 @@ struct Machine {
 
 // Of a device that is the current one, for a family of kernels.
 Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kernels);
-// Of an H200 on which so many clusters of four are at work at a time. Chips differ: 29 and 30 were seen.
+// Of an H200 on which so many clusters of four are at work at a time. Chips differ in it (docs/kernels/sm90.md).
 Machine h200_machine(int clusters_of_four);
 
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
