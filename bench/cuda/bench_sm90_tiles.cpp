@@ -37,7 +37,7 @@ using cuda::sm90::Kernel;
 const std::vector<std::int64_t> default_tokens{65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
 constexpr std::int64_t most_tokens = 8192;
 constexpr RoundOptions burst{1, 4.0};
-constexpr double again = 0.04;
+constexpr double near_before = 0.04;  // of the earlier measurement's best, to be run again
 
 struct Shape {
   std::int64_t hidden_size = 0;
@@ -166,7 +166,7 @@ std::vector<Kernel> candidates(const Cell& cell, const TileMeasurement* earlier,
   for (const Kernel& kernel : kernels) {
     const std::string kernel_name = name(kernel.config);
     const bool known = before != earlier->cells.end() && earlier->kernels.contains(kernel_name);
-    if (!known || &kernel == chosen || before->regret(kernel_name) <= again) result.push_back(kernel);
+    if (!known || &kernel == chosen || before->regret(kernel_name) <= near_before) result.push_back(kernel);
   }
   return result;
 }

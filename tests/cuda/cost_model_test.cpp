@@ -117,6 +117,8 @@ TEST(CostModel, CountsTheClustersOfFourThatAChipHolds) {
   // Of the same number of rounds only what a not quite full one counts for is another.
   EXPECT_NEAR(seconds(31), seconds(30), 0.01 * seconds(30));
   EXPECT_NEAR(seconds(26), seconds(29), 0.01 * seconds(29));
+  EXPECT_EQ(choose({&kernel, 1}, problem, 160, {132, bytes_per_second, 1}), &kernel);
+  EXPECT_EQ(choose({&kernel, 1}, problem, 160, {132, bytes_per_second, 0}), nullptr);
 }
 
 // A kernel of no arithmetic takes as long as its operands take to move, 2 bytes each, where there are tiles for every

@@ -58,11 +58,10 @@ constexpr Figures h200_figures{.fixed_seconds = 2.95e-6,
 Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kernels) {
   Machine machine{device.multiprocessors, bytes_per_second};
   const auto of_four = std::ranges::find(kernels, 4, [](const Kernel& kernel) { return kernel.config.cluster(); });
+  if (of_four == kernels.end()) return machine;
+  // All kernels fill a multiprocessor, so one tells for all.
   int clusters = 0;
-  // All kernels fill a multiprocessor, so one tells for all. What can't be asked shows when the kernel is launched.
-  if (of_four != kernels.end() && of_four->resident_clusters(device, clusters).ok()) {
-    machine.clusters_of_four = clusters;
-  }
+  machine.clusters_of_four = of_four->resident_clusters(device, clusters).ok() ? clusters : 0;
   return machine;
 }
 
@@ -120,7 +119,8 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine) {
   return fastest(
-      kernels, [&](const Kernel& kernel) { return fits(kernel.config, problem); },
+      kernels,
+      [&](const Kernel& kernel) { return machine.clusters(kernel.config) > 0 && fits(kernel.config, problem); },
       [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
 }
 

@@ -55,7 +55,7 @@ extern const Figures h200_figures;
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine,
                          const Figures& figures = h200_figures);
 
-// The kernel of least estimated time among those that fit, or null.
+// The kernel of least estimated time among those that fit and of whose clusters the machine holds one, or null.
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine);
 

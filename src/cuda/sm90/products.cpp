@@ -45,7 +45,9 @@ class Products final : public DeviceExecutor {
     const DeviceProperties& device = devices().list.front();
     const DeviceScope scope(device.index);
     const Machine machine = machine_of(device, kernels_);
-    const Config& config = choose(kernels_, problem(), tokens, machine)->config;
+    const Kernel* kernel = choose(kernels_, problem(), tokens, machine);
+    if (kernel == nullptr) return {};
+    const Config& config = kernel->config;
     const int clusters = machine.clusters(config);
     const Geometry geometry = geometry_of(config, problem(), tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
@@ -56,8 +58,13 @@ class Products final : public DeviceExecutor {
 
  private:
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
-    return choose(kernels_, problem(), operands.tokens, machine_of(device, kernels_))
-        ->launch(problem(), operands, device, stream);
+    const Kernel* kernel = choose(kernels_, problem(), operands.tokens, machine_of(device, kernels_));
+    if (kernel == nullptr) {
+      return unsupported("device: ", device.index, " (", device.name, ") holds no cluster of ",
+                         kernels_.front().config.cluster(), " thread blocks, which ", name(kernels_.front().config),
+                         " needs");
+    }
+    return kernel->launch(problem(), operands, device, stream);
   }
 
   std::span<const Kernel> kernels_;
