@@ -42,20 +42,20 @@ TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
 }
 
 // Hopper's shared memory, and its registers with the accumulators' share of them: what is left of a consumer's is for
-// addresses and the epilogue.
+// addresses and the epilogue. A block deals out anew what it is launched with, 168 registers for each of 384 threads,
+// which is 1024 fewer than a multiprocessor has.
 TEST(CompiledKernels, FitAMultiprocessor) {
   for (const bool gated : {true, false}) {
     for (const Kernel& kernel : kernels(DType::bf16, gated)) {
       const Config& c = kernel.config;
       SCOPED_TRACE(name(c));
       EXPECT_LE(c.shared_bytes(), 227 * 1024);
-      const int accumulators = c.tile_m * c.tile_n / (128 * c.warpgroups_per_tile());
       const int consumers = 128 * c.warpgroups;
       if (c.producers) {
-        EXPECT_LE(consumers * c.consumer_registers() + 128 * c.producer_registers(), 64 * 1024);
-        EXPECT_LE(accumulators + 32, c.consumer_registers());
+        EXPECT_LE(consumers * c.consumer_registers() + 128 * c.producer_registers(), 384 * 168);
+        EXPECT_LE(c.accumulators() + 32, c.consumer_registers());
       } else {
-        EXPECT_LE(accumulators + 31, std::min(255, 64 * 1024 / consumers));
+        EXPECT_LE(c.accumulators() + 31, std::min(255, 64 * 1024 / consumers));
       }
     }
   }
@@ -144,7 +144,8 @@ std::vector<Problem> model_problems(bool gated) {
   return problems;
 }
 
-constexpr std::int64_t all_tokens[] = {65, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096, 8192};
+constexpr std::int64_t all_tokens[] = {65,  96,  128, 160, 192,  200,  256,  320,
+                                       384, 416, 512, 768, 1024, 2048, 4096, 8192};
 
 TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
   for (const Problem& problem : model_problems(GetParam().gated)) {
@@ -197,6 +198,20 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     EXPECT_TRUE(part_of_a_slab);
     EXPECT_TRUE(part_of_columns);
     EXPECT_TRUE(no_columns);
+  }
+}
+
+// Blocks that divide a tile's sums bring its tokens twice: that pays only where tiles are too few for all
+// multiprocessors.
+TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
+  for (const Problem& problem : model_problems(true)) {
+    for (std::int64_t tokens = 65; tokens <= 2048; tokens += 3) {
+      const Config& c = choose(kernels(DType::bf16, true), problem, tokens, h200)->config;
+      if (c.split_k == 1) continue;
+      const Geometry g = geometry_of(c, problem, tokens, h200.clusters(c));
+      EXPECT_LE(g.cluster_tiles(c), 2 * h200.clusters(c))
+          << problem.hidden_size << " x " << problem.intermediate_size << ", " << tokens << " tokens";
+    }
   }
 }
 

@@ -21,7 +21,9 @@ constexpr Config transposed{160, 256, 3, 2, 1, 2, true, false, true};
 constexpr Config self_fed{256, 224, 3, 2, 1, 2, true, false, false, false};
 constexpr Config split_sums{128, 64, 8, 2, 1, 1, true, false, false, true, 2};
 constexpr Config of_four{96, 128, 6, 2, 1, 4, true, true, true};
-constexpr Config all_configs[] = {two_slabs, one_slab, in_turns, transposed, self_fed, split_sums, of_four};
+constexpr Config two_of_four_bring{208, 128, 4, 2, 1, 4, true, true, true};
+constexpr Config all_configs[] = {two_slabs, one_slab,   in_turns, transposed,
+                                  self_fed,  split_sums, of_four,  two_of_four_bring};
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
   for (const Config& c : all_configs) {
@@ -124,7 +126,7 @@ TEST(Geometry, BoxesHoldTheTokensOfATile) {
         const std::int64_t last = g.x_tail_rows > 0 ? g.x_tail_rows : g.x_box_rows;
         const std::int64_t rows = (boxes - 1) * g.x_box_rows + last;
         SCOPED_TRACE(testing::Message() << name(c) << ", " << T << " tokens, " << F << " columns");
-        EXPECT_LE(boxes, c.halves() * c.cluster_n);
+        EXPECT_LE(boxes, c.halves() * c.token_bringers());
         EXPECT_GE(rows, tokens);
         EXPECT_LT(rows, tokens + 8);
         EXPECT_EQ(g.x_box_rows % 8, 0);
@@ -214,6 +216,18 @@ TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
     const Kernel* taken = choose(kernels(DType::bf16, true), gated_problem(hidden_size, 14336), 512, {132, 4.3e12});
     ASSERT_NE(taken, nullptr);
     EXPECT_TRUE(fit || taken->config.producers) << hidden_size;
+  }
+}
+
+// Producers with few registers ask for a half in one box: 64 rows take blocks of 32 and 64, and cut those of 24.
+TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
+  constexpr Config few = two_of_four_bring;
+  constexpr Config enough{192, 128, 4, 2, 1, 4, true, true, true};
+  static_assert(few.crowded() && !enough.crowded());
+  for (const auto& [block, fit] : {std::pair{1, true}, std::pair{32, true}, std::pair{64, true}, std::pair{128, true},
+                                   std::pair{24, false}, std::pair{96, false}}) {
+    EXPECT_EQ(fits(few, blocks_of(block)), fit) << block;
+    EXPECT_TRUE(fits(enough, blocks_of(block))) << block;
   }
 }
 

@@ -33,7 +33,10 @@ struct Config {
   // Rows of x come in boxes of 64 tokens per warpgroup. A tile of two such halves can be split in two, so that more
   // multiprocessors share a round that would not be full (geometry.hpp).
   constexpr int halves() const { return transposed ? 1 : slabs(); }
-  constexpr int box_rows() const { return tile_m / (halves() * cluster_n); }
+  constexpr int box_rows() const { return tile_m / (halves() * token_bringers()); }
+  // Of the blocks that share tokens those that bring a box of each half for all: every one, unless 8 rows, the
+  // swizzle's atom, do not divide its box.
+  constexpr int token_bringers() const { return tile_m / halves() % (8 * cluster_n) == 0 ? cluster_n : cluster_n / 2; }
 
   static constexpr int tile_k = 64;  // 128 bytes of a 16-bit type: the swizzle's row
   constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * 2; }
@@ -53,10 +56,17 @@ struct Config {
   // The ring, the staging buffer, what blocks exchange, and the barriers.
   constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + exchange_bytes() + 1024; }
 
-  // setmaxnreg: registers per thread, multiples of 8, together within the 64 Ki registers of an SM. The producers issue
-  // copies and waits; the rest goes to the accumulators (tile_m * tile_n / (128 * warpgroups) each) and the epilogue.
-  constexpr int producer_registers() const { return warpgroups == 3 ? 32 : 40; }
-  constexpr int consumer_registers() const { return warpgroups == 3 ? 160 : 232; }
+  constexpr int accumulators() const { return tile_m * tile_n / (128 * warpgroups_per_tile()); }  // of a thread
+
+  // setmaxnreg: registers per thread, multiples of 8. The producers issue copies and waits; the rest goes to the
+  // accumulators and the epilogue. Together no more than a block is launched with: a warpgroup that asked for more
+  // would wait for ever.
+  constexpr int launch_registers() const { return threads() * (65536 / threads() / 8 * 8); }
+  constexpr int producer_registers() const { return crowded() ? 24 : 40; }
+  constexpr int consumer_registers() const { return crowded() ? 240 : 232; }
+  // Accumulators that leave too few registers to all others: producers keep in shared memory where they stand, and take
+  // only layouts of which half a tile comes in one box.
+  constexpr bool crowded() const { return producers && accumulators() > 192; }
 };
 
 // What tells a shape from the others of its family: "256x192 cluster 1x2".

@@ -37,6 +37,7 @@ struct SharedStorage {
   Ring<config> ring;
   typename Exchange<config>::Storage exchange;       // where blocks divide the sums
   typename Feeder<config, Element>::Storage feeder;  // where there are no producers
+  typename Producer<config, Element>::Storage producer;
 };
 
 // What the threads of a block do, each role a function. Shape: a type with `static constexpr Config config` and
@@ -60,7 +61,7 @@ class Block {
   __device__ void produce() {
     const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
     const Loader<config, Element> loader = loader_of(warp);
-    const Producer<config, Element> producer(loader, storage_.slots, storage_.ring);
+    const Producer<config, Element> producer(loader, storage_.slots, storage_.ring, storage_.producer);
     if (threadIdx.x % 32 == 0 && warp < parts && loader.brings_something()) {
       loader.prefetch_weights(loader.boxes_of(scheduler_.tile()));
       wait_for_previous_grid();
@@ -155,6 +156,9 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
   static_assert(config.producers || (!config.pingpong && !config.transposed && config.cluster_m == 1));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.producers &&
                                         !config.pingpong && !config.transposed && config.tiles_per_cluster() == 1));
+  static_assert(!config.producers ||
+                128 * (config.producer_registers() + config.warpgroups * config.consumer_registers()) <=
+                    config.launch_registers());
   using Storage = typename Block<Shape>::Storage;
   static_assert(sizeof(Storage) <= config.shared_bytes());
   // The swizzle repeats every 1024 bytes of the shared window, so the ring must begin at a multiple of that.

@@ -63,7 +63,7 @@ class Loader {
     const int box_rows = geometry_.x_box_rows;
     const int boxes = tile.half ? 1 : config.halves();  // of each block
     const int tokens = max(geometry_.tokens - tile.first_row, 0);
-    const int with_tokens = min(boxes * config.cluster_n, (tokens + box_rows - 1) / box_rows);
+    const int with_tokens = min(boxes * config.token_bringers(), (tokens + box_rows - 1) / box_rows);
     const int first = static_cast<int>(place_.n) * boxes;
     const bool tail = with_tokens * box_rows > tokens;
     const int token_rows = with_tokens * box_rows - (tail ? box_rows - geometry_.x_tail_rows : 0);
@@ -135,7 +135,11 @@ class Loader {
  private:
   static constexpr int half_rows = config.tile_n / 2;
 
-  __device__ int half() const { return static_cast<int>(part_); }
+  // Worked out anew where producers have no register to keep it in.
+  __device__ int half() const {
+    if constexpr (config.crowded()) return thread_again() / 32 - 4 * config.warpgroups;
+    return static_cast<int>(part_);
+  }
 
   // Where a k-step of this block's share begins. Those past column D, of the last block, are zeros.
   __device__ int column_of(int step) const {
@@ -157,7 +161,7 @@ class Loader {
     const HalfMaps& maps = halves_[half()];
     const HalfBoxes& boxes = geometry_.half_boxes;
     HalfRow at = tile.half_row;
-    if (boxes.edge_rows == 0) {
+    if (config.crowded() || boxes.edge_rows == 0) {
       if (tile.rows_there > 0) box(tile.rows_there == half_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
       return;
     }

@@ -8,12 +8,17 @@ namespace gatefold::cuda::sm90 {
 template <Config config, class Element>
 class Producer {
  public:
-  __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring)
-      : loader_(loader), slots_(slots), ring_(ring) {}
+  using Storage = TileBoxes[parts];  // of each producer thread, where it has no registers for them
+
+  __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
+                      Storage& storage)
+      : loader_(loader), slots_(slots), ring_(ring), storage_(storage) {}
 
   // Fills the ring with its part of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
-    const TileBoxes boxes = loader_.boxes_of(tile);
+    TileBoxes own;
+    TileBoxes& boxes = config.crowded() ? storage_[thread_again() / 32 - 4 * config.warpgroups] : own;
+    boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
       for_each_step(k_steps, position,
@@ -39,6 +44,7 @@ class Producer {
   const Loader<config, Element>& loader_;
   Slots<config, Element>& slots_;
   Ring<config>& ring_;
+  Storage& storage_;
 };
 
 }  // namespace gatefold::cuda::sm90
