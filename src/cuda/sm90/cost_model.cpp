@@ -74,10 +74,10 @@ bool fits_layout(const Config& config, const Problem& problem) {
 
 bool fits(const Config& config, const Problem& problem) {
   if (!fits_layout(config, problem)) return false;
-  if (config.crowded() && half_boxes(config, problem).count(config.tile_n / 2) > 1) return false;
+  const int boxes = half_boxes(config, problem).count(config.tile_n / 2);
+  if (config.crowded()) return boxes == 1;
   if (config.producers) return true;
-  return ceil_div(problem.hidden_size, Config::tile_k) >= config.stages &&
-         half_boxes(config, problem).count(config.tile_n / 2) <= most_boxes_of_a_feeder;
+  return ceil_div(problem.hidden_size, Config::tile_k) >= config.stages && boxes <= most_boxes_of_a_feeder;
 }
 
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine,

@@ -35,9 +35,9 @@ struct SharedStorage {
   Slots<config, Element> slots;
   typename EpilogueOf<config, Element>::Storage epilogue;
   Ring<config> ring;
-  typename Exchange<config>::Storage exchange;       // where blocks divide the sums
-  typename Feeder<config, Element>::Storage feeder;  // where there are no producers
-  typename Producer<config, Element>::Storage producer;
+  typename Exchange<config>::Storage exchange;           // where blocks divide the sums
+  typename Feeder<config, Element>::Storage feeder;      // where there are no producers
+  typename Producer<config, Element>::Storage producer;  // where producers have few registers
 };
 
 // What the threads of a block do, each role a function. Shape: a type with `static constexpr Config config` and

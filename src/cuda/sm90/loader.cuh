@@ -36,6 +36,13 @@ struct TileBoxes {
   std::int32_t rows_there;          // of that half, from there to the tile's end or the last column
 };
 
+// The part that a producer thread brings, by its warp. Worked out anew each time, for those that have no register to
+// keep it in.
+template <Config config>
+__device__ int producer_part() {
+  return thread_again() / 32 - 4 * config.warpgroups;
+}
+
 // Asks for the boxes of tokens or of one half of the weights. Each half has descriptors of its own: any distance and
 // order of the two is a pair of them.
 template <Config config, class Element>
@@ -135,11 +142,7 @@ class Loader {
  private:
   static constexpr int half_rows = config.tile_n / 2;
 
-  // Worked out anew where producers have no register to keep it in.
-  __device__ int half() const {
-    if constexpr (config.crowded()) return thread_again() / 32 - 4 * config.warpgroups;
-    return static_cast<int>(part_);
-  }
+  __device__ int half() const { return config.crowded() ? producer_part<config>() : static_cast<int>(part_); }
 
   // Where a k-step of this block's share begins. Those past column D, of the last block, are zeros.
   __device__ int column_of(int step) const {

@@ -8,7 +8,7 @@ namespace gatefold::cuda::sm90 {
 template <Config config, class Element>
 class Producer {
  public:
-  using Storage = TileBoxes[parts];  // of each producer thread, where it has no registers for them
+  using Storage = TileBoxes[parts];  // of each thread
 
   __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                       Storage& storage)
@@ -17,7 +17,7 @@ class Producer {
   // Fills the ring with its part of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
     TileBoxes own;
-    TileBoxes& boxes = config.crowded() ? storage_[thread_again() / 32 - 4 * config.warpgroups] : own;
+    TileBoxes& boxes = config.crowded() ? storage_[producer_part<config>()] : own;
     boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
