@@ -2,6 +2,10 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
+#include <cstddef>
+
 #include "core/status.hpp"
 #include "cuda/common/error.hpp"
 
@@ -11,6 +15,38 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   int shared_bytes = 0;
+  int cluster = 0;     // blocks of a cluster; 0: the kernel knows of none
+  bool early = false;  // may begin while the kernel before it ends: it waits for that itself
+};
+
+// The runtime's description of a launch, which holds pointers into itself.
+class LaunchConfig {
+ public:
+  LaunchConfig(const LaunchShape& shape, cudaStream_t stream) {
+    config_.gridDim = shape.grid;
+    config_.blockDim = shape.block;
+    config_.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
+    config_.stream = stream;
+    config_.attrs = attributes_.data();
+    if (shape.cluster > 0) {
+      cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+    }
+    if (shape.early) {
+      cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
+      attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attribute.val.programmaticStreamSerializationAllowed = 1;
+    }
+  }
+  LaunchConfig(const LaunchConfig&) = delete;
+  LaunchConfig& operator=(const LaunchConfig&) = delete;
+
+  const cudaLaunchConfig_t* get() const { return &config_; }
+
+ private:
+  std::array<cudaLaunchAttribute, 2> attributes_{};
+  cudaLaunchConfig_t config_{};
 };
 
 // Enqueues a kernel on the current device, which `device` names for the message. cudaLaunchKernelEx returns this
@@ -18,12 +54,29 @@ struct LaunchShape {
 template <class... Parameters, class... Arguments>
 Status launch_kernel(void (*kernel)(Parameters...), const LaunchShape& shape, int device, cudaStream_t stream,
                      const Arguments&... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
-  config.stream = stream;
-  return status_of(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "kernel launch", device);
+  const LaunchConfig config(shape, stream);
+  return status_of(cudaLaunchKernelEx(config.get(), kernel, static_cast<Parameters>(arguments)...), "kernel launch",
+                   device);
 }
+
+// How many clusters of one kernel a device holds at a time: not its multiprocessors over the cluster size, since a
+// cluster stays within one GPC. Asked once per device, together with leave for the kernel's shared memory.
+class ResidentClusters {
+ public:
+  template <class Kernel>
+  Status operator()(Kernel* kernel, const LaunchShape& shape, int device, int& clusters) {
+    const bool tracked = device >= 0 && device < static_cast<int>(known_.size());
+    clusters = tracked ? known_[device].load(std::memory_order_relaxed) : 0;
+    if (clusters > 0) return {};
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes);
+    const LaunchConfig config(shape, nullptr);
+    if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, config.get());
+    if (error == cudaSuccess && tracked) known_[device].store(clusters, std::memory_order_relaxed);
+    return status_of(error, "preparing a kernel that runs in clusters", device);
+  }
+
+ private:
+  std::array<std::atomic<int>, 64> known_{};
+};
 
 }  // namespace gatefold::cuda

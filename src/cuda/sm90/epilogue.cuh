@@ -6,9 +6,9 @@
 
 #include "cuda/common/combine.cuh"
 #include "cuda/common/element.cuh"
+#include "cuda/copy_engine/tensor_map.hpp"
 #include "cuda/sm90/pipeline.cuh"
 #include "cuda/sm90/scheduler.cuh"
-#include "cuda/sm90/tensor_map.hpp"
 
 namespace gatefold::cuda::sm90 {
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/arithmetic.hpp"
+#include "cuda/common/legs.hpp"
 
 namespace gatefold::cuda::sm90 {
 namespace {
@@ -14,13 +15,6 @@ constexpr std::int32_t band_tokens = 2048;
 // k-steps of its first tile that a block asks for while the kernel before it ends: 8 of 28 KB, 30 MB in all, half an
 // H200's L2.
 constexpr std::int32_t most_prefetched_steps = 8;
-
-// The least in a leg, 2 ms; the most is about twice as much. At its end every block waits for the last one, some 5 us.
-// Least ones of 512 and 2048 are slower by 0.3 to 0.4 % on average, of 256 and 4096 by 1 %.
-constexpr std::int64_t k_steps_per_leg = 1024;
-// A stream takes about a thousand launches; then the host, which should only enqueue, would wait. Reached with a
-// million tokens of Llama 70B.
-constexpr std::int64_t most_legs = 512;
 
 std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
@@ -70,9 +64,7 @@ HalfBoxes half_boxes(const Config& config, const Problem& problem) {
 }
 
 std::int32_t shares_per_leg(const Config& config, const Geometry& g, std::int32_t clusters) {
-  const std::int64_t rounds = ceil_div(g.shares(config), clusters);
-  const std::int64_t legs = std::clamp<std::int64_t>(rounds * g.k_steps / k_steps_per_leg, 1, most_legs);
-  return static_cast<std::int32_t>(ceil_div(rounds, legs)) * clusters;
+  return cuda::shares_per_leg(g.shares(config), g.k_steps, clusters);
 }
 
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {

@@ -44,11 +44,7 @@ struct Geometry {
 // clusters: that the device holds at a time.
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
 
-// A long product is enqueued as several launches, legs. Clusters at work at one time read the same rows of x and of the
-// weights, and find them in L2 as long as they are at about the same k. Nothing keeps them there, and they drift apart:
-// Llama 70B with 16384 tokens read 35 GB from memory in one launch, and 13 GB with all clusters beginning each tile
-// together. Where one launch ends and the next begins they meet again. The number of shares, whole rounds, in each leg
-// but the last:
+// How many of a product's shares each of its launches but the last takes (common/legs.hpp).
 std::int32_t shares_per_leg(const Config& config, const Geometry& geometry, std::int32_t clusters);
 
 HalfBoxes half_boxes(const Config& config, const Problem& problem);

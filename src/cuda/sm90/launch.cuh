@@ -1,14 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 
 #include "cuda/common/error.hpp"
+#include "cuda/common/launch.hpp"
+#include "cuda/copy_engine/tensor_map.hpp"
 #include "cuda/sm90/geometry.hpp"
 #include "cuda/sm90/kernel.cuh"
 #include "cuda/sm90/kernels.hpp"
-#include "cuda/sm90/tensor_map.hpp"
 
 namespace gatefold::cuda::sm90 {
 
@@ -79,40 +78,20 @@ Status encode(const Problem& problem, const Operands& operands, Arguments& argum
 }
 
 template <class Shape>
-cudaLaunchConfig_t launch_config(int clusters, cudaStream_t stream, std::array<cudaLaunchAttribute, 2>& attributes) {
+LaunchShape launch_shape(int clusters) {
   constexpr Config config = Shape::config;
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {static_cast<unsigned>(config.cluster()), 1, 1};
   // The blocks may begin while the kernel before is ending; they wait for it before they read x.
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(clusters * config.cluster()));
-  launch.blockDim = dim3(config.threads());
-  launch.dynamicSmemBytes = config.shared_bytes();
-  launch.stream = stream;
-  launch.attrs = attributes.data();
-  launch.numAttrs = attributes.size();
-  return launch;
+  return {.grid = dim3(static_cast<unsigned>(clusters * config.cluster())),
+          .block = dim3(config.threads()),
+          .shared_bytes = config.shared_bytes(),
+          .cluster = config.cluster(),
+          .early = true};
 }
 
-// How many clusters the device holds at a time: not its multiprocessors over the cluster size, since a cluster stays
-// within one GPC. Asked once per device, together with the shared memory limit.
 template <class Shape>
 Status resident_clusters(const DeviceProperties& device, int& clusters) {
-  static std::array<std::atomic<int>, 64> known{};
-  const bool tracked = device.index < static_cast<int>(known.size());
-  clusters = tracked ? known[device.index].load(std::memory_order_relaxed) : 0;
-  if (clusters > 0) return {};
-  cudaError_t error =
-      cudaFuncSetAttribute(kernel<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::config.shared_bytes());
-  if (error == cudaSuccess) {
-    std::array<cudaLaunchAttribute, 2> attributes;
-    const cudaLaunchConfig_t launch = launch_config<Shape>(device.multiprocessors, nullptr, attributes);
-    error = cudaOccupancyMaxActiveClusters(&clusters, kernel<Shape>, &launch);
-  }
-  if (error == cudaSuccess && tracked) known[device.index].store(clusters, std::memory_order_relaxed);
-  return status_of(error, "preparing an sm90 kernel", device.index);
+  static ResidentClusters resident;
+  return resident(kernel<Shape>, launch_shape<Shape>(device.multiprocessors), device.index, clusters);
 }
 
 template <class Shape>
@@ -131,11 +110,9 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   const std::int32_t per_leg = shares_per_leg(config, g, resident);
   for (g.leg_begin = 0; g.leg_begin < shares; g.leg_begin = g.leg_end) {
     g.leg_end = g.leg_begin + std::min(per_leg, shares - g.leg_begin);
-    std::array<cudaLaunchAttribute, 2> attributes;
-    const cudaLaunchConfig_t launch =
-        launch_config<Shape>(std::min(g.leg_end - g.leg_begin, resident), stream, attributes);
-    const cudaError_t error = cudaLaunchKernelEx(&launch, kernel<Shape>, arguments);
-    if (error != cudaSuccess) return status_of(error, "kernel launch", device.index);
+    Status status = launch_kernel(kernel<Shape>, launch_shape<Shape>(std::min(g.leg_end - g.leg_begin, resident)),
+                                  device.index, stream, arguments);
+    if (!status.ok()) return status;
   }
   return {};
 }

@@ -1,11 +1,11 @@
-#include "cuda/sm90/tensor_map.hpp"
+#include "cuda/copy_engine/tensor_map.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <array>
 
-namespace gatefold::cuda::sm90 {
+namespace gatefold::cuda {
 namespace {
 
 using Encode = decltype(&::cuTensorMapEncodeTiled);
@@ -80,4 +80,4 @@ Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView&
   return encode(map, type, first, box, Swizzle::bytes_128, promotion);
 }
 
-}  // namespace gatefold::cuda::sm90
+}  // namespace gatefold::cuda

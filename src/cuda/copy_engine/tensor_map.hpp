@@ -7,7 +7,7 @@
 #include "core/layout.hpp"
 #include "core/status.hpp"
 
-namespace gatefold::cuda::sm90 {
+namespace gatefold::cuda {
 
 // How many bytes memory sends to L2 at a time, around those that are asked for.
 enum class Promotion : std::uint8_t { bytes_128, bytes_256 };
@@ -32,4 +32,4 @@ Status encode_matrix(CUtensorMap& map, CUtensorMapDataType type, const MatrixVie
 Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
                    int box_rows, Promotion promotion);
 
-}  // namespace gatefold::cuda::sm90
+}  // namespace gatefold::cuda

@@ -9,7 +9,7 @@
 // Random delays before every barrier, copy and store and after every wait, in a build for tests alone (CMake's
 // GATEFOLD_TEST_DELAYS): a result that depends on who comes first then differs from seed to seed
 // (tests/cuda/delays_test.cpp). In every other build this file comes to no instruction and no byte.
-namespace gatefold::cuda::sm90 {
+namespace gatefold::cuda {
 
 #ifdef GATEFOLD_TEST_DELAYS
 
@@ -80,4 +80,4 @@ __device__ inline void delay() {}
 
 #endif
 
-}  // namespace gatefold::cuda::sm90
+}  // namespace gatefold::cuda
