@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,50 +10,12 @@
 #include "cuda/sm80/cost_model.hpp"
 #include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/shapes.hpp"
-#include "cuda/sm80/weight_rows.hpp"
 #include "kernel_grid.hpp"
+#include "sm80_problem.hpp"
 
-// Which rows, tiles and kernel a run of sm_80's takes: arithmetic on the host.
+// Which tiles and kernel a run of sm_80's takes: arithmetic on the host.
 namespace gatefold::cuda::sm80 {
 namespace {
-
-// --- weight rows ---
-
-TEST(Sm80Choice, DivisionByMultiplication) {
-  std::mt19937_64 random(20'261'121);
-  const std::uint32_t edges[] = {1, 2, 3, 5, 7, 8, 24, 96, 1000, 14336, 65535, 65536, 65537, 0x40000001, 0x7fffffff};
-  std::vector<std::uint32_t> divisors(std::begin(edges), std::end(edges));
-  for (int i = 0; i < 200; ++i) divisors.push_back(1 + static_cast<std::uint32_t>(random() >> (33 + i % 31)));
-  for (const std::uint32_t divisor : divisors) {
-    const Divider divide(divisor);
-    const auto expect = [&](std::uint64_t n) {
-      if (n > 0x7fffffff) return;
-      ASSERT_EQ(divide(static_cast<std::uint32_t>(n)), n / divisor) << n << " / " << divisor;
-    };
-    for (std::uint64_t multiple = 0; multiple <= 0x7fffffff;
-         multiple += divisor * std::max<std::uint64_t>(1, (0x7fffffff / divisor) / 64)) {
-      if (multiple > 0) expect(multiple - 1);
-      expect(multiple);
-      expect(multiple + 1);
-    }
-    expect(0x7fffffff);
-  }
-}
-
-TEST(Sm80Choice, WeightRowsFollowTheLayout) {
-  constexpr std::int64_t F = 96;
-  for (const Layout layout :
-       {Layout{LayoutKind::gate_up, 0}, Layout{LayoutKind::up_gate, 0}, Layout{LayoutKind::interleaved_gate_up, 1},
-        Layout{LayoutKind::interleaved_up_gate, 8}, Layout{LayoutKind::interleaved_gate_up, 24}}) {
-    for (const Half half : {Half::gate, Half::up}) {
-      const LineMap map = layout.map(half, F);
-      const WeightRows rows(nullptr, map, 128);
-      for (std::int64_t j = 0; j < F; ++j) {
-        EXPECT_EQ(map.first + rows.row(static_cast<std::uint32_t>(j)), map(j));
-      }
-    }
-  }
-}
 
 // --- which tiles ---
 
@@ -120,79 +81,15 @@ TEST(Sm80Choice, RasterGroupsAreAlike) {
 
 // --- which kernel ---
 
-constexpr Machine h200{132, 227 * 1024};
-constexpr Machine a100{108, 163 * 1024};
-constexpr Layout packed{LayoutKind::gate_up, 0};
-
-Problem problem(Op op, std::int64_t D, std::int64_t F, const Layout& layout = packed) {
-  Problem p;
-  p.op = op;
-  p.dtype = DType::bf16;
-  if (op == Op::gate_up) p.layout = layout;
-  p.hidden_size = D;
-  p.intermediate_size = F;
-  p.ld_x = p.ld_gate = p.ld_up = (D + 7) / 8 * 8;
-  return p;
-}
-
-// Whether LineLoader's way to a weight row, a first one and equal steps, leads to the layout's, in every tile.
-bool steps_are_even(const Config& c, const Layout& layout, std::int64_t F) {
-  for (const Half half : {Half::gate, Half::up}) {
-    const WeightRows rows(nullptr, layout.map(half, F), 1);
-    for (std::int64_t tile = 0; tile < F; tile += c.out_columns()) {
-      for (std::int64_t first = tile; first < tile + c.lines_per_pass(); ++first) {
-        for (std::int64_t j = first, step = 0; j < std::min(F, tile + c.out_columns()); j += c.lines_per_pass()) {
-          const std::int64_t reached =
-              rows.row(static_cast<std::uint32_t>(first)) + step++ * rows.stride(c.lines_per_pass());
-          if (reached != rows.row(static_cast<std::uint32_t>(j))) return false;
-        }
-      }
-    }
-  }
-  return true;
-}
-
-TEST(Sm80Choice, LineLoaderTakesEvenDistances) {
-  constexpr std::int64_t F = 3072;
-  constexpr Config configs[] = {Large<Op::gate_up, DType::bf16>::config, Tall<Op::gate_up, DType::fp16>::config};
-  for (const Config& config : configs) {
-    for (const LayoutKind kind : {LayoutKind::separate, LayoutKind::gate_up, LayoutKind::up_gate}) {
-      EXPECT_TRUE(fits_layout(config, problem(Op::gate_up, 64, F, {kind, 0}))) << to_string(kind);
-      EXPECT_TRUE(steps_are_even(config, {kind, 0}, F)) << to_string(kind);
-    }
-    for (const std::int64_t block : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768}) {
-      const Layout layout{LayoutKind::interleaved_up_gate, block};
-      EXPECT_EQ(fits_layout(config, problem(Op::gate_up, 64, F, layout)), steps_are_even(config, layout, F))
-          << config.tile_m << "x" << config.tile_n << ", blocks of " << block;
-    }
-  }
-}
-
-TEST(Sm80Choice, LineLoaderTakesWholeChunksAndShortRows) {
-  constexpr Config large = Large<Op::gemm, DType::bf16>::config;
-  EXPECT_TRUE(fits_layout(large, problem(Op::gemm, 72, 64)));
-  EXPECT_FALSE(fits_layout(large, problem(Op::gemm, 76, 64)));
-  EXPECT_TRUE(fits_layout(Small<Op::gemm, DType::bf16>::config, problem(Op::gemm, 76, 64)));
-  constexpr std::int64_t longest = (std::int64_t{1} << 31) / 32 / 2 - 8;  // elements: 32 rows below 2^31 bytes
-  for (const auto ld : {&Problem::ld_x, &Problem::ld_gate, &Problem::ld_up}) {
-    Problem p = problem(Op::gate_up, 64, 64);
-    p.*ld = longest;
-    EXPECT_TRUE(fits_layout(Large<Op::gate_up, DType::bf16>::config, p));
-    p.*ld = longest + 8;
-    EXPECT_FALSE(fits_layout(Large<Op::gate_up, DType::bf16>::config, p));
-    EXPECT_TRUE(fits_layout(LargeAnyOrder<DType::bf16>::config, p));
-  }
-  Problem gated = problem(Op::gemm_gated, 64, 64);
-  gated.ld_gate = longest + 8;  // of the gate values, which the epilogue reads
-  EXPECT_TRUE(fits_layout(Large<Op::gemm_gated, DType::bf16>::config, gated));
-}
-
+constexpr Machine h200{132, 227 * 1024, 90};
+constexpr Machine a100{108, 163 * 1024, 80};
+constexpr Machine b200{148, 227 * 1024, 100};
 // The kernels that are compiled, at the rates of theirs.
-const std::vector<Kernel> gate_up_kernels{{Tall<Op::gate_up, DType::bf16>::config, 462.0, nullptr},
+const std::vector<Kernel> gate_up_kernels{{Tall<Op::gate_up, DType::bf16>::config, 484.0, nullptr},
                                           {Large<Op::gate_up, DType::bf16>::config, 431.0, nullptr},
                                           {LargeAnyOrder<DType::bf16>::config, 419.0, nullptr},
                                           {Small<Op::gate_up, DType::bf16>::config, 343.0, nullptr}};
-const std::vector<Kernel> gemm_kernels{{Tall<Op::gemm, DType::bf16>::config, 456.0, nullptr},
+const std::vector<Kernel> gemm_kernels{{Tall<Op::gemm, DType::bf16>::config, 475.0, nullptr},
                                        {Large<Op::gemm, DType::bf16>::config, 423.0, nullptr},
                                        {Small<Op::gemm, DType::bf16>::config, 345.0, nullptr}};
 
@@ -206,6 +103,17 @@ TEST(Sm80Choice, TallTilesWhereTheyFillRounds) {
   constexpr Config large = Large<Op::gate_up, DType::bf16>::config;
   EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), 512), tall) << "2.27 rounds, as two and a half";
   EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 5120, 17408), 320), large) << "2.76 rounds, or two smaller";
+  for (const std::int64_t T : {64, 128}) {
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), T), large) << T;
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), T), large) << T;
+  }
+  for (const std::int64_t T : {320, 384, 640}) {
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), T), large) << T;
+  }
+  for (const std::int64_t T : {192, 256, 768}) {
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), T), tall) << T;
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 5120, 17408), T), tall) << T;
+  }
   EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), 512), tall);
   EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 4096, 2 * 14336), 512), gemm_kernels[0].config);
   EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 8192, 2 * 28672), 512), gemm_kernels[0].config);
@@ -216,13 +124,13 @@ TEST(Sm80Choice, TallTilesWhereTheyFillRounds) {
   }
 }
 
-TEST(Sm80Choice, AnyOrderWhereLinesAreUneven) {
+TEST(Sm80Choice, AnyOrderWhereLinesAndBoxesAreUneven) {
   for (const std::int64_t T : {512, 8192}) {
     const Layout blocks_of_64{LayoutKind::interleaved_gate_up, 64};
     const Config any_order = LargeAnyOrder<DType::bf16>::config;
     EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336, blocks_of_64), T), any_order) << T;
-    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4093, 14336), T), any_order) << T;
-    EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 4093, 14336), T), gemm_kernels[2].config) << T;
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4093, 14336), T, b200), any_order) << T;
+    EXPECT_EQ(chosen(gemm_kernels, problem(Op::gemm, 4093, 14336), T, b200), gemm_kernels[2].config) << T;
   }
 }
 
@@ -234,7 +142,10 @@ TEST(Sm80Choice, OnlyWhatFitsTheMachine) {
   for (const std::int64_t T : {1, 512, 65536}) {
     EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), T, a100), gate_up_kernels[3].config) << T;
   }
-  EXPECT_EQ(choose(gate_up_kernels, problem(Op::gate_up, 64, 64), 1, {20, 48 * 1024}), nullptr);
+  // 256x192 is compiled for 9.0 alone.
+  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), 65536), gate_up_kernels[0].config);
+  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), 65536, b200), gate_up_kernels[1].config);
+  EXPECT_EQ(choose(gate_up_kernels, problem(Op::gate_up, 64, 64), 1, {20, 48 * 1024, 80}), nullptr);
 }
 
 // The tests on a GPU run each kernel on the grid.
@@ -249,7 +160,7 @@ TEST(Sm80Choice, GridHasWholeTilesAndHalves) {
   EXPECT_GT(shapes[1], 0);
 }
 
-// 132 tiles take one round, the 133rd another one, or of Tall half of one.
+// 132 tiles take one round, the 133rd another one; of Tall 66 pairs, and a pair more half of one.
 TEST(Sm80Choice, EstimatesCountRounds) {
   const Kernel& large = gate_up_kernels[1];
   const auto seconds = [&](std::int64_t D, std::int64_t F) {
@@ -260,18 +171,18 @@ TEST(Sm80Choice, EstimatesCountRounds) {
   EXPECT_DOUBLE_EQ(seconds(2048, 128), 2 * seconds(1024, 128));
 
   const Kernel& tall = gate_up_kernels[0];
-  const auto tall_seconds = [&](std::int64_t tiles) {
-    return estimated_seconds(tall, problem(Op::gate_up, 1024, 96 * tiles), 256, h200);
+  const auto tall_seconds = [&](std::int64_t pairs) {
+    return estimated_seconds(tall, problem(Op::gate_up, 1024, 192 * pairs), 256, h200);
   };
-  EXPECT_DOUBLE_EQ(tall_seconds(132), tall_seconds(67));
-  EXPECT_LT(tall_seconds(66), 0.7 * tall_seconds(67));
-  EXPECT_DOUBLE_EQ(tall_seconds(133), tall_seconds(132) + tall_seconds(1));
-  EXPECT_DOUBLE_EQ(tall_seconds(132 + 67), 2 * tall_seconds(132));
+  EXPECT_DOUBLE_EQ(tall_seconds(66), tall_seconds(34));
+  EXPECT_LT(tall_seconds(33), 0.7 * tall_seconds(34));
+  EXPECT_DOUBLE_EQ(tall_seconds(67), tall_seconds(66) + tall_seconds(1));
+  EXPECT_DOUBLE_EQ(tall_seconds(66 + 34), 2 * tall_seconds(66));
 }
 
 TEST(Sm80Choice, ExplainsTheLoaderAndTheLoop) {
   EXPECT_EQ(to_string(Tall<Op::gate_up, DType::bf16>::config),
-            "256x192 lines rolling, 64 of k, 3 stages, 4x2 warps, groups_of_eight");
+            "256x192 boxes rolling, 64 of k, 3 stages, 4x2 warps, groups_of_eight, clusters of 2");
   EXPECT_EQ(to_string(LargeAnyOrder<DType::bf16>::config), "128x256, 64 of k, 4 stages, 2x4 warps, groups_of_eight");
 }
 

@@ -204,10 +204,42 @@ void expect_passes() {
 }
 
 TEST(Sm80, PassesOfTheLineLoader) {
-  expect_passes<Tall<Op::gate_up, DType::bf16>>();
-  expect_passes<Tall<Op::gemm, DType::bf16>>();
   expect_passes<Large<Op::gate_up, DType::bf16>>();
   expect_passes<Large<Op::gemm_gated, DType::fp16>>();
+}
+
+// What ldmatrix reads of boxes, gate's rows above up's: for each lane and each two products, the row that groups of
+// eight would have there; and the swizzle is what the copy engine writes, chunks exchanged by the row's number in its
+// eight.
+template <class Build>
+void expect_boxes() {
+  constexpr Config C = Build::config;
+  using Layouts = TileLayouts<C>;
+  const auto rows = typename Layouts::SmemB{};
+  for (int warp = 0; warp < C.warps_n; ++warp) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const FragmentLane at(lane);
+      const int first = smem_row<C>(warp * Layouts::warp_n + at.b_row);
+      for (int pair = 0; pair < Layouts::warp_n / 16; ++pair) {
+        const int n = warp * Layouts::warp_n + pair * 16 + at.b_row;
+        const int there = first + pair * fragment_step<C>;
+        ASSERT_EQ(there, smem_row<C>(n)) << "lane " << lane << ", pair " << pair;
+        if (C.gated_pair()) {
+          const TileRow row = tile_row<C.gating>(n);
+          ASSERT_EQ(there / (C.tile_n / 2), row.half == Half::gate ? 0 : 1);
+          ASSERT_EQ(there % (C.tile_n / 2), row.line);
+        }
+        for (int chunk = 0; chunk < 8; ++chunk) {
+          ASSERT_EQ(rows(there, chunk * 8), there * C.tile_k + (chunk ^ (there % 8)) * 8);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sm80, FragmentsOfBoxes) {
+  expect_boxes<Tall<Op::gate_up, DType::bf16>>();
+  expect_boxes<Tall<Op::gemm, DType::bf16>>();
 }
 
 TEST(Sm80, KBlocksAreOneXorApart) {

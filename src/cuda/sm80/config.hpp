@@ -26,6 +26,22 @@ constexpr const char* to_string(Gating gating) {
   return "?";
 }
 
+// How tiles come to shared memory.
+enum class Copies : std::uint8_t {
+  any_rows,  // TileLoader: cp.async, half a line at a time
+  lines,     // LineLoader: cp.async, whole lines of rows at even distances
+  boxes,     // BoxLoader: the copy engine of compute capability 9.0 and later
+};
+
+constexpr const char* to_string(Copies copies) {
+  switch (copies) {
+    case Copies::any_rows: return "any rows";
+    case Copies::lines: return "lines";
+    case Copies::boxes: return "boxes";
+  }
+  return "?";
+}
+
 // A template argument: one kernel for each value. Tiles count weight rows, so a gate_up tile of tile_n columns yields
 // tile_n / 2 columns of the output.
 struct Config {
@@ -38,16 +54,20 @@ struct Config {
   int stages = 0;   // tiles of x and of the weights in shared memory
   int warps_m = 0;  // how the warps divide the tile
   int warps_n = 0;
-  int blocks_per_sm = 1;  // that share a multiprocessor
-  bool lines = false;     // LineLoader copies, where it can follow the rows (fits_layout of cost_model.hpp)
-  bool rolling = false;   // RollingMainloop multiplies
+  int blocks_per_sm = 1;             // that share a multiprocessor
+  Copies copies = Copies::any_rows;  // the others where they can follow the rows (fits_layout of cost_model.hpp)
+  bool rolling = false;              // RollingMainloop multiplies
+  int cluster = 1;                   // blocks with neighbouring tiles of columns, who share their tokens
 
   constexpr bool gated_pair() const { return gating != Gating::none; }
   constexpr int threads() const { return warps_m * warps_n * 32; }
   constexpr int out_columns() const { return gated_pair() ? tile_n / 2 : tile_n; }
   constexpr int accumulators() const { return tile_m * tile_n / threads(); }  // of a thread
   constexpr int element_size() const { return static_cast<int>(size_of(dtype)); }
-  constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * element_size(); }
+  constexpr int tile_bytes() const { return (tile_m + tile_n) * tile_k * element_size(); }  // of a k-tile
+  // A stage that the copy engine fills ends with its barriers, and the next begins where swizzling does.
+  static constexpr int barrier_bytes = 1024;
+  constexpr int stage_bytes() const { return tile_bytes() + (copies == Copies::boxes ? barrier_bytes : 0); }
   // The output tile goes out through a staging tile, at once or in parts; gemm's is twice as wide as gate_up's, and in
   // two parts it leaves room for a fourth stage. gemm_gated's gate tile must be there as a whole.
   constexpr int store_parts() const { return op == Op::gemm ? 2 : 1; }
@@ -56,15 +76,14 @@ struct Config {
   // Of LineLoader, whose eight lanes take a row: how far apart a thread's rows of x and of the weights lie in the tile,
   // and the latter in their half.
   constexpr int rows_per_pass() const { return threads() / 8; }
-  // The tiles of a last round that would leave half of the multiprocessors idle are computed by halves, 32 rows of each
-  // warp's 64, which every other pass of LineLoader brings.
-  constexpr bool splits() const { return rolling && lines && tile_m / warps_m == 2 * rows_per_pass(); }
   constexpr int lines_per_pass() const { return gated_pair() ? rows_per_pass() / 2 : rows_per_pass(); }
+  // The tiles of a last round that would leave half of the multiprocessors idle are computed by halves of their tokens.
+  constexpr bool splits() const { return rolling; }
 
   bool operator==(const Config&) const = default;
 };
 
-// What tells a kernel from the others of its op and type: "256x192 lines rolling".
+// What tells a kernel from the others of its op and type: "256x192 boxes rolling".
 std::string name(const Config& config);
 
 // The name and what more there is to say.

@@ -13,10 +13,15 @@ namespace gatefold::cuda::sm80 {
 struct Machine {
   int multiprocessors = 0;
   std::size_t shared_memory_per_block = 0;  // bytes, the most that a kernel may ask for
+  int capability = 0;                       // 9.0 as 90
 };
 
+// Whether the machine runs a kernel: it holds its shared memory, and its code is for it.
+bool runs_on(const Config& config, const Machine& machine);
+
 // Whether a kernel can follow the rows of x and of the weights: LineLoader can't if chunks are cut short, interleaving
-// puts the rows of a thread at uneven distances, or they lie 2^31 bytes apart.
+// puts the rows of a thread at uneven distances, or they lie 2^31 bytes apart; BoxLoader can't if interleaving cuts a
+// box of its columns otherwise than in whole blocks.
 bool fits_layout(const Config& config, const Problem& problem);
 
 // Whether the tiles of the last round are computed by halves.
@@ -26,8 +31,8 @@ bool ends_in_halves(const Config& config, const Problem& problem, std::int64_t t
 // its share of the kernel's rate.
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);
 
-// The kernel of least estimated time among those that fit the layout and the machine's shared memory, the first of
-// equals; or null.
+// The kernel of least estimated time among those that fit the layout and run on the machine, the first of equals; or
+// null.
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine);
 

@@ -94,9 +94,10 @@ class Epilogue {
     const int staged_row = warp_m * warp_rows + lane % lane_rows;
     const int staged_column = warp / C.warps_m * warp_columns + lane / lane_rows * chunk;
     const int row_of_warp = part * warp_rows + lane % lane_rows;
-    const int rows_of_warp = C.splits() && tile.half ? Layouts::warp_m / 2 : Layouts::warp_m;
-    const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m + warp_m * Layouts::warp_m +
-                                   (tile.second ? Layouts::warp_m / 2 : 0) + row_of_warp;
+    const bool half = C.splits() && tile.half;
+    const int rows_of_warp = half ? Layouts::warp_m / 2 : Layouts::warp_m;
+    const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m + (half && tile.second ? C.tile_m / 2 : 0) +
+                                   warp_m * rows_of_warp + row_of_warp;
     const int first_column = tile.n * C.out_columns() + staged_column;
 #pragma unroll
     for (int r = 0; r < warp_rows; r += lane_rows) {

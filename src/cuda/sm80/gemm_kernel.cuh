@@ -15,7 +15,7 @@ namespace gatefold::cuda::sm80 {
 // __global__ template whose argument is the Config itself.)
 template <class Build>
 __global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_per_sm)
-    gemm_kernel(const __grid_constant__ Params params) {
+    gemm_kernel(const __grid_constant__ typename ParamsOf<Build>::Type params) {
   constexpr Config C = Build::config;
   using Layouts = TileLayouts<C>;
   using Element = typename Layouts::Element;
@@ -27,14 +27,14 @@ __global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_
   Epilogue<C> epilogue(params, staging);
   auto tCrC = cute::partition_fragment_C(typename Layouts::TiledMma{},
                                          cute::Shape<cute::Int<C.tile_m>, cute::Int<C.tile_n>>{});  // (MMA,MMA_M,MMA_N)
-  for (TileScheduler tiles(params); tiles.valid(); tiles.advance()) {
+  for (TileScheduler<C> tiles(params); tiles.valid(); tiles.advance()) {
     cute::clear(tCrC);
     epilogue.prefetch(tiles.coord());
     mainloop.run(tiles.coord().half, tCrC);
     if constexpr (C.op == Op::gemm_gated) mainloop.wait_for_older_copies();
     epilogue.store(tiles.coord(), tCrC);  // worked out again: held, it would take registers from the main loop
   }
-  cute::cp_async_wait<0>();
+  Products::end();
 }
 
 }  // namespace gatefold::cuda::sm80

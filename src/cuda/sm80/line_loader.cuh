@@ -30,6 +30,7 @@ class LineLoader {
   static constexpr int passes_b = C.tile_n / rows_per_pass;
   static constexpr std::uint32_t last_chunk = 0x80000000U;  // in rows_: the last k-tile has this thread's chunk
   static_assert(passes_a * rows_per_pass == C.tile_m && passes_b * rows_per_pass == C.tile_n);
+  static_assert(!C.splits(), "all tiles are whole");
   static_assert(passes_a + passes_b < 31, "a bit for each, and last_chunk");
   static_assert(rows_per_pass % 16 == 0, "all weight rows of a thread belong to one half");
 
@@ -84,11 +85,10 @@ class LineLoader {
     left_ = params_.k_tiles;
     rows_ = (left_ - 1) * row_bytes + lane.chunk * 16 < params_.sum_bytes ? last_chunk : 0;
 
-    const std::int64_t token = std::int64_t{tile.m} * C.tile_m + (tile.second ? rows_per_pass : 0) + lane.row;
+    const std::int64_t token = std::int64_t{tile.m} * C.tile_m + lane.row;
 #pragma unroll
     for (int i = 0; i < passes_a; ++i) {
-      const bool of_other_half = C.splits() && tile.half && i % 2 == 1;
-      if (!of_other_half && token + i * rows_per_pass < params_.tokens) rows_ |= 1U << i;
+      if (token + i * rows_per_pass < params_.tokens) rows_ |= 1U << i;
     }
     x_ = {params_.x + token * params_.x_row_bytes + lane.chunk * 16,
           static_cast<std::int32_t>(params_.x_row_bytes) * rows_per_pass};
@@ -105,7 +105,7 @@ class LineLoader {
   }
 
   const Params& params_;
-  TileScheduler scheduler_;
+  TileScheduler<C> scheduler_;
   Rows x_, weights_;
   std::uint32_t rows_ = 0;  // bit i: copy number i is of a row that exists; and last_chunk
   int left_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/sm80/fragments.cuh"
 #include "cuda/sm80/ptx.cuh"
 #include "cuda/sm80/stages.cuh"
 
@@ -44,6 +45,7 @@ class Mainloop {
   }
 
   __device__ void wait_for_older_copies() const { stages_.wait_for_older_copies(); }
+  __device__ static void end() { cute::cp_async_wait<0>(); }
 
  private:
   // The products of one k-tile, whose first fragments have been read; ends with those of the next.

@@ -35,7 +35,9 @@ std::vector<Kernel> kernels(Op op, DType dtype, Gating gating) {
   return result;
 }
 
-Machine machine_of(const DeviceProperties& device) { return {device.multiprocessors, device.shared_memory_per_block}; }
+Machine machine_of(const DeviceProperties& device) {
+  return {device.multiprocessors, device.shared_memory_per_block, device.capability};
+}
 
 class Products final : public DeviceExecutor {
  public:
@@ -61,8 +63,9 @@ class Products final : public DeviceExecutor {
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
     const Kernel* kernel = choose(kernels_, problem(), operands.tokens, machine_of(device));
     if (kernel == nullptr) {
-      return unsupported("device: ", device.index, " (", device.name, ") gives a block ",
-                         device.shared_memory_per_block, " bytes of shared memory, too few for any of sm80's kernels");
+      return unsupported("device: ", device.index, " (", device.name, ") of compute capability ",
+                         device.capability / 10, ".", device.capability % 10, ", with ", device.shared_memory_per_block,
+                         " bytes of shared memory for a block: none of sm80's kernels that were asked for runs there");
     }
     return kernel->launch(problem(), operands, device, stream);
   }

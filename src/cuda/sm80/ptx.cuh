@@ -54,6 +54,19 @@ __device__ __forceinline__ int thread_here() {
   return thread;
 }
 
+// Four words of shared memory, at a multiple of 16 bytes.
+__device__ __forceinline__ void load_words(std::uint32_t shared, std::int32_t& a, std::int32_t& b, std::int32_t& c,
+                                           std::int32_t& d) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "r"(shared)
+               : "memory");
+}
+__device__ __forceinline__ void store_words(std::uint32_t shared, std::int32_t a, std::int32_t b, std::int32_t c,
+                                            std::int32_t d) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(shared), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
 // Four 8 x 8 matrices of 16-bit elements (8 x 4 of 32-bit ones). CuTe's wrapper wants a generic pointer, which would
 // have to be made from the address for every load.
 __device__ __forceinline__ void load_matrices(std::uint32_t shared, std::uint32_t& r0, std::uint32_t& r1,

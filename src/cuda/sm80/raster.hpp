@@ -5,7 +5,7 @@
 // In which order the tiles of the output are taken. Pure arithmetic, for the host and the device.
 namespace gatefold::cuda::sm80 {
 
-// A tile of the output, or half of it: of each warp's rows the first half or the second.
+// A tile of the output, or half of it: the first half of its rows or the second.
 struct TileCoord {
   std::int32_t m = 0;
   std::int32_t n = 0;

@@ -1,7 +1,8 @@
 #pragma once
 
+#include "cuda/sm80/box_stages.cuh"
+#include "cuda/sm80/fragments.cuh"
 #include "cuda/sm80/ptx.cuh"
-#include "cuda/sm80/stages.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -16,8 +17,7 @@ class RollingMainloop {
   static constexpr int k_blocks = Layouts::k_blocks;
   static constexpr int atoms_m = Layouts::warp_m / 16;
   static constexpr int atoms_n = Layouts::warp_n / 8;
-  static constexpr int copies = (Stages<C>::copies + k_blocks - 1) / k_blocks;  // in each k-block
-  static_assert(C.dtype != DType::fp32);
+  static_assert(C.dtype != DType::fp32 && C.copies == Copies::boxes);
   static_assert(k_blocks % 2 == 0, "a k-tile ends as it begins: with the same rows, there or back");
 
   // Operands in registers, as the atom takes them.
@@ -27,19 +27,23 @@ class RollingMainloop {
   };
 
  public:
-  __device__ RollingMainloop(const Params& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
+  __device__ RollingMainloop(const BoxParams& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
 
-  // The products of one tile, or of a half of it: of the first half of MMA_M.
+  // The products of one tile, or of a half of it: of the first half of MMA_M. Of a half's tokens, too, each warp row
+  // takes those that follow the one's before it.
   template <class Accumulators>
   CUTE_DEVICE void run(bool half, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
     if (C.splits() && half) {
+      const int rows_before = thread_here() / 32 % C.warps_m * (Layouts::warp_m / 2);
+      first_.a -= rows_before * row_bytes;
       run_rows<atoms_m / 2>(tCrC);
+      first_.a += rows_before * row_bytes;
     } else {
       run_rows<atoms_m>(tCrC);
     }
   }
 
-  __device__ void wait_for_older_copies() const { stages_.wait_for_older_copies(); }
+  __device__ static void end() { BoxStages<C>::end(); }
 
  private:
   template <int rows, class Accumulators>
@@ -55,11 +59,16 @@ class RollingMainloop {
   template <int rows, class Accumulators>
   CUTE_DEVICE void k_tile(Fragments& f, Accumulators& tCrC) {
     static_assert(rows % 2 == 0, "the next k-tile's first row of x is read beside this one's last");
-    constexpr int copy_row = rows > 2 ? 1 : 0;  // before the last row, and where there is time after the first
-    const std::uint32_t free_stage = stages_.free();
+    // By then all warps are done with the k-tile before, and the requested one has as long as one and a half take.
+    constexpr int asking_row = k_blocks / 2 * rows - 1;
+    typename BoxStages<C>::Request request;
     cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
       cute::for_each(cute::make_int_sequence<rows>{}, [&](auto m) {
         constexpr bool last = m == rows - 1;
+        constexpr int row = block * rows + m;  // of the k-tile's rows of products
+        if constexpr (row == asking_row - 1) request = stages_.prepare();
+        if constexpr (row == asking_row) stages_.ask(request);
+        if constexpr (row == k_blocks * rows - 2) stages_.look_ahead();
         if constexpr (last) go_to_next(block);
 #pragma unroll
         for (int i = 0; i < atoms_n; ++i) {
@@ -70,8 +79,6 @@ class RollingMainloop {
                                 c(3));
           if (i == 0) read_a((m + 1) % rows, f);
           if (last && i % 2 == 1) read_b(n / 2 * 2, f);
-          // Together: a copy that follows an ldmatrix costs three empty instructions.
-          if (m == copy_row && i == atoms_n / 2) request(block, free_stage);
         }
       });
     });
@@ -85,26 +92,18 @@ class RollingMainloop {
     flip(first_.b, (block ^ next) * Addresses::k_block_bytes);
   }
 
-  // A k-block's share of the copies.
-  CUTE_DEVICE void request(int block, std::uint32_t free_stage) const {
-#pragma unroll
-    for (int i = block * copies; i < (block + 1) * copies; ++i) {
-      if (i < Stages<C>::copies) stages_.copy(i, free_stage);
-    }
-  }
-
   CUTE_DEVICE void read_a(int m, Fragments& to) const {
     auto& r = to.a[m % 2];
-    load_matrices(first_.a + stages_.current() + m * (16 * row_bytes), r[0], r[1], r[2], r[3]);
+    load_matrices(first_.a + stages_.current() + m * Addresses::a_step, r[0], r[1], r[2], r[3]);
   }
 
   // The weights of products n and n + 1.
   CUTE_DEVICE void read_b(int n, Fragments& to) const {
-    load_matrices(first_.b + stages_.current() + n * (8 * row_bytes), to.b[n][0], to.b[n][1], to.b[n + 1][0],
+    load_matrices(first_.b + stages_.current() + n / 2 * Addresses::b_step, to.b[n][0], to.b[n][1], to.b[n + 1][0],
                   to.b[n + 1][1]);
   }
 
-  Stages<C> stages_;
+  BoxStages<C> stages_;
   Addresses first_;  // of the k-block whose fragments are read
 };
 

@@ -11,7 +11,8 @@ constexpr Gating gating_of(Op op) { return op == Op::gate_up ? Gating::groups_of
 // beside the staging tile, for compute capability 9.0 and later chips of that kind.
 template <Op op, DType dtype>
 struct Large {
-  static constexpr Config config{op, dtype, gating_of(op), 128, 256, 64, op == Op::gemm_gated ? 3 : 4, 2, 4, 1, true};
+  static constexpr Config config{op, dtype, gating_of(op), 128, 256, 64, op == Op::gemm_gated ? 3 : 4, 2,
+                                 4,  1,     Copies::lines};
 };
 
 // The same with TileLoader, for pairs of weights in an order that LineLoader can't follow.
@@ -20,10 +21,11 @@ struct LargeAnyOrder {
   static constexpr Config config{Op::gate_up, dtype, gating, 128, 256, 64, 4, 2, 4};
 };
 
-// Half as much again in a tile, for long inputs. gemm_gated's gate tile would leave room for two stages only.
+// Half as much again in a tile, brought by the copy engine, for long inputs. gemm_gated's gate tile would leave room
+// for two stages only.
 template <Op op, DType dtype>
 struct Tall {
-  static constexpr Config config{op, dtype, gating_of(op), 256, 192, 64, 3, 4, 2, 1, true, true};
+  static constexpr Config config{op, dtype, gating_of(op), 256, 192, 64, 3, 4, 2, 1, Copies::boxes, true, 2};
 };
 
 // Two blocks of four warps, each the other's latency to hide behind: 80 KiB (gemm_gated: 96), which an A100 holds

@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "cuda/sm80/line_loader.cuh"
-#include "cuda/sm80/tile_layouts.hpp"
 #include "cuda/sm80/tile_loader.cuh"
 
 namespace gatefold::cuda::sm80 {
@@ -15,7 +14,7 @@ namespace gatefold::cuda::sm80 {
 // while the one is multiplied. All its addresses are offsets from stage 0, the same for all threads.
 template <Config C>
 class Stages {
-  using Loader = std::conditional_t<C.lines, LineLoader<C>, TileLoader<C>>;
+  using Loader = std::conditional_t<C.copies == Copies::lines, LineLoader<C>, TileLoader<C>>;
 
  public:
   static constexpr int copies = Loader::copies;  // of one thread for one k-tile
@@ -81,26 +80,6 @@ class Stages {
   Loader loader_;
   int k_tiles_;
   std::uint32_t offset_ = 0;  // of the stage that is multiplied
-};
-
-// Where a thread's first fragments of both operands lie in stage 0. Swizzling makes those of k-block b lie at the same
-// address with 32 b flipped, those of further rows at constant distances.
-template <Config C>
-struct FragmentAddresses {
-  static constexpr int k_block_bytes = 32;
-  std::uint32_t a, b;
-
-  __device__ explicit FragmentAddresses(std::uint32_t shared) {
-    using Layouts = TileLayouts<C>;
-    const FragmentLane lane(static_cast<int>(threadIdx.x) % 32);
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    constexpr int chunk = 16 / C.element_size();
-    a = shared + typename Layouts::SmemA{}(warp % C.warps_m * Layouts::warp_m + lane.a_row, lane.a_chunk * chunk) *
-                     C.element_size();
-    b = shared + C.tile_m * row_bytes +
-        typename Layouts::SmemB{}(warp / C.warps_m * Layouts::warp_n + lane.b_row, lane.b_chunk * chunk) *
-            C.element_size();
-  }
 };
 
 }  // namespace gatefold::cuda::sm80

@@ -66,6 +66,19 @@ struct FragmentLane {
       : a_row(lane % 16), a_chunk(lane / 16), b_row(lane / 16 * 8 + lane % 8), b_chunk(lane / 8 % 2) {}
 };
 
+// Where weight row n of a tile, in the order of gating.hpp, lies in shared memory: there too, or where halves come as
+// boxes, gate's rows above up's.
+template <Config C>
+CUTE_HOST_DEVICE constexpr int smem_row(int n) {
+  if (C.copies != Copies::boxes || !C.gated_pair()) return n;
+  const TileRow row = tile_row<C.gating>(n);
+  return (row.half == Half::gate ? 0 : C.tile_n / 2) + row.line;
+}
+
+// Rows from the weights of two products to those of the next two, which are 16 on in gating's order.
+template <Config C>
+inline constexpr int fragment_step = C.copies == Copies::boxes && C.gated_pair() ? 8 : 16;
+
 template <Config C>
 struct TileLayouts {
   using Element = typename Mma<C.dtype>::Element;

@@ -93,7 +93,7 @@ class TileLoader {
   }
 
   const Params& params_;
-  TileScheduler scheduler_;
+  TileScheduler<C> scheduler_;
   const std::byte* rows_[passes_a + passes_b];
   int k_ = 0;  // where this thread's first chunk begins in its rows, in bytes
   int left_ = 0;
