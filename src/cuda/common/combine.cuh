@@ -70,7 +70,7 @@ struct Combine {
 
   // Calls function with a callable (gate, up, gate, up) -> Pair.
   template <class Function>
-  __device__ void dispatch(Function function) const {
+  __device__ __forceinline__ void dispatch(Function function) const {
     using Kind = ActivationKind;
     switch (kind) {
       case Kind::silu:
@@ -106,7 +106,7 @@ struct ExactCombine {
   GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
 
   template <class Function>
-  __device__ void dispatch(Function function) const {
+  __device__ __forceinline__ void dispatch(Function function) const {
     using Kind = ActivationKind;
     switch (kind) {
       case Kind::silu: return function(EachColumn<Kind::silu>{});

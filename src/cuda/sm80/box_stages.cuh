@@ -16,7 +16,7 @@ namespace gatefold::cuda::sm80 {
 //
 // Nothing keeps blocks that read the same rows at the same k, where they would find them in L2. The threads' copies do,
 // by the way; the copy engine's blocks drift apart: Llama 70B with 4096 tokens read 11 GB in one launch, 3.2 with
-// Stages. So a long product takes several launches (common/legs.hpp), and reads 3.5.
+// Stages. So a long product takes several launches (common/legs.hpp), and reads 3.6.
 template <Config C>
 class BoxStages {
   using Loader = BoxLoader<C>;
