@@ -4,12 +4,29 @@
 
 namespace gatefold::test {
 
+namespace {
+
+// As Experiment lays the operands out, from the sizes alone.
+LeadingDimensions leading_dimensions(const Spec& spec) {
+  const std::int64_t D = spec.hidden_size;
+  const std::int64_t F = spec.intermediate_size;
+  const bool second_weight = !uses_layout(spec.op) || !spec.layout.packed();
+  LeadingDimensions ld{.x = D + spec.padding.x, .out = F + spec.padding.out};
+  if (spec.op == GATEFOLD_OP_GATE_UP) ld.gate = D + spec.padding.gate;
+  if (spec.op == GATEFOLD_OP_GEMM_GATED) ld.gate = F + spec.padding.gate;
+  if (second_weight) ld.up = D + spec.padding.up;
+  return ld;
+}
+
+}  // namespace
+
 std::vector<std::string> kernels_of(const Spec& spec, const std::string& implementation) {
   Desc desc{.op = spec.op, .dtype = spec.dtype, .device = GATEFOLD_DEVICE_CUDA};
   if (uses_layout(spec.op)) desc.layout = spec.layout;
   if (uses_activation(spec.op)) desc.activation = spec.activation;
   desc.hidden_size = spec.hidden_size;
   desc.intermediate_size = spec.intermediate_size;
+  desc.ld = leading_dimensions(spec);
   desc.implementation = implementation;
   try {
     std::vector<std::string> names = Plan(desc).kernels(implementation);
