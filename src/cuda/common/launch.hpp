@@ -71,8 +71,10 @@ class ResidentClusters {
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes);
     const LaunchConfig config(shape, nullptr);
     if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, config.get());
-    if (error == cudaSuccess && tracked) known_[device].store(clusters, std::memory_order_relaxed);
-    return status_of(error, "preparing a kernel that runs in clusters", device);
+    if (error != cudaSuccess) return status_of(error, "preparing a kernel that runs in clusters", device);
+    if (clusters < 1) return unsupported("device: ", device, " holds no cluster of ", shape.cluster, " blocks");
+    if (tracked) known_[device].store(clusters, std::memory_order_relaxed);
+    return {};
   }
 
  private:

@@ -29,6 +29,9 @@ class BoxLoader {
  public:
   static constexpr int warps = 4;
   static constexpr int token_rows = C.tile_m / 2 / C.cluster;  // of a box
+  static_assert(C.threads() >= 32 * warps);
+  static_assert(token_rows * 2 * C.cluster == C.tile_m && half_rows * 2 == C.tile_n);
+  static_assert(token_rows % 8 == 0 && half_rows % 8 == 0, "a box begins where the swizzle does");
 
   // What a warp brings of each k-tile of one output tile. It lies in shared memory: accumulators take the registers.
   struct Box {
