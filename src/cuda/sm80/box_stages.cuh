@@ -3,6 +3,7 @@
 #include <cute/tensor.hpp>  // the other CuTe headers need it first
 
 #include "cuda/sm80/box_loader.cuh"
+#include "cuda/sm80/k_tiles.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -60,15 +61,7 @@ class BoxStages {
   // multiply() for each k-tile of one output tile, the current stage; it ends with advance().
   template <class Multiply>
   CUTE_DEVICE void for_each_k_tile(Multiply multiply) {
-    int left = k_tiles_;
-#pragma unroll 1
-    do {
-      int steps = min(left, loader_.left());
-      left -= steps;
-#pragma unroll 1
-      for (; steps > 0; --steps) multiply();
-      if (loader_.left() == 0) loader_.next_tile();
-    } while (left > 0);
+    sm80::for_each_k_tile(loader_, k_tiles_, multiply);
   }
 
   __device__ std::uint32_t current() const { return offset_; }
