@@ -4,10 +4,12 @@
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cuda/sm80/cost_model.hpp"
+#include "cuda/sm80/division.hpp"
 #include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/shapes.hpp"
 #include "kernel_grid.hpp"
@@ -25,44 +27,10 @@ TEST(Sm80Choice, RasterTakesEveryTileOnce) {
       for (const std::int32_t tiles_n : {1, 3, 56}) {
         std::set<std::pair<int, int>> seen;
         for (std::int32_t i = 0; i < tiles_m * tiles_n; ++i) {
-          const TileCoord tile = tile_coord(i, tiles_m, tiles_n, raster_group(tiles_m, tile_m));
+          const TileIndex tile = tile_index(i, tiles_m, tiles_n, raster_group(tiles_m, tile_m));
           EXPECT_TRUE(0 <= tile.m && tile.m < tiles_m && 0 <= tile.n && tile.n < tiles_n);
           EXPECT_TRUE(seen.emplace(tile.m, tile.n).second) << tile.m << ", " << tile.n;
         }
-      }
-    }
-  }
-}
-
-// Whole, or both of its halves.
-TEST(Sm80Choice, EveryTileIsDealtOutOnce) {
-  constexpr std::int32_t blocks = 132;
-  for (const std::int32_t tiles_m : {1, 2, 9}) {
-    for (const std::int32_t tiles_n : {1, 33, 66, 67, 150}) {
-      const std::int32_t tiles = tiles_m * tiles_n;
-      const std::int32_t whole = whole_tiles(tiles, blocks);
-      std::map<std::pair<int, int>, int> parts;  // 1: the first half, 2: the second
-      for (std::int32_t i = 0; i < tiles + (tiles - whole); ++i) {
-        const TileCoord share = share_coord(i, whole, tiles_m, tiles_n, raster_group(tiles_m, 256));
-        const int part = share.half ? (share.second ? 2 : 1) : 3;
-        EXPECT_EQ((parts[{share.m, share.n}] & part), 0) << share.m << ", " << share.n << ": twice";
-        parts[{share.m, share.n}] |= part;
-      }
-      EXPECT_EQ(parts.size(), tiles);
-      for (const auto& [coord, part] : parts) EXPECT_EQ(part, 3) << coord.first << ", " << coord.second;
-    }
-  }
-}
-
-TEST(Sm80Choice, HalvesFillTheLastRound) {
-  for (const std::int64_t blocks : {1, 78, 132}) {
-    for (std::int64_t tiles = 1; tiles <= 4 * blocks; ++tiles) {
-      const std::int64_t whole = whole_tiles(tiles, blocks);
-      const std::int64_t left = tiles % blocks;
-      if (left > 0 && 2 * left <= blocks) {
-        EXPECT_EQ(whole, tiles - left) << tiles << " tiles of " << blocks << " blocks";
-      } else {
-        EXPECT_EQ(whole, tiles) << tiles << " tiles of " << blocks << " blocks";
       }
     }
   }
@@ -77,6 +45,93 @@ TEST(Sm80Choice, RasterGroupsAreAlike) {
       EXPECT_EQ(groups, (tiles_m + most - 1) / most) << tiles_m << ": no more sweeps than it takes";
     }
   }
+}
+
+// --- how the output is divided ---
+
+constexpr Config tall = Tall<Op::gate_up, DType::bf16>::config;
+constexpr int cluster_columns = tall.cluster * tall.out_columns();
+
+// Of each row of tiles the columns that are dealt out, from where to where.
+std::map<std::int32_t, std::map<std::int32_t, std::int32_t>> columns_of(const Division& d) {
+  std::map<std::int32_t, std::map<std::int32_t, std::int32_t>> rows;
+  for (std::int32_t i = 0; i < d.shares(); ++i) {
+    for (std::int32_t rank = 0; rank < tall.cluster; ++rank) {
+      const TileCoord tile = share_coord(d, i, tall.out_columns(), tall.cluster, rank);
+      const std::int32_t end = tile.column + tall.out_columns() / 3 * tile.thirds;
+      EXPECT_TRUE(rows[tile.m].emplace(tile.column, end).second) << tile.m << ", " << tile.column << ": twice";
+    }
+  }
+  return rows;
+}
+
+TEST(Sm80Choice, EveryColumnIsDealtOutOnce) {
+  for (const std::int64_t T : {1, 256, 257, 2048, 5000}) {
+    for (const std::int64_t F : {1, 96, 193, 3328, 14336, 28672}) {
+      for (const std::int64_t resident : {1, 39, 66}) {
+        const Division d = divide(tall, problem(Op::gate_up, 64, F), T, resident);
+        const auto rows = columns_of(d);
+        EXPECT_EQ(rows.size(), (T + 255) / 256);
+        for (const auto& [m, tiles] : rows) {
+          std::int32_t reached = 0;
+          for (const auto& [from, to] : tiles) {
+            EXPECT_EQ(from, reached) << T << " x " << F << " on " << resident << ", row " << m;
+            reached = to;
+          }
+          EXPECT_GE(reached, F);
+          EXPECT_LT(reached, F + cluster_columns) << "no cluster without columns";
+        }
+      }
+    }
+  }
+}
+
+// The longest way of a cluster through its shares, every resident-th, in thirds of a round.
+std::int64_t thirds_of(const Division& d, std::int64_t resident) {
+  std::vector<std::int64_t> work(static_cast<std::size_t>(resident));
+  for (std::int32_t i = 0; i < d.shares(); ++i) {
+    work[static_cast<std::size_t>(i % resident)] += i < d.whole_tiles() ? 3 : d.thirds;
+  }
+  return *std::ranges::max_element(work);
+}
+
+// By one or two thirds of a round, if at all; and where all of what is left could be dealt out so, it is.
+TEST(Sm80Choice, NarrowTilesShortenTheLastRound) {
+  for (const std::int64_t resident : {1, 39, 66}) {
+    for (const std::int64_t tiles_m : {1, 2, 4, 8, 33}) {
+      for (std::int64_t tiles_n = 1; tiles_n <= 4 * resident; ++tiles_n) {
+        const Problem p = problem(Op::gate_up, 64, cluster_columns * tiles_n);
+        const Division d = divide(tall, p, 256 * tiles_m, resident);
+        const std::int64_t tiles = tiles_m * tiles_n;
+        const std::int64_t left = tiles % resident;
+        const std::int64_t full = 3 * (tiles / resident);
+        SCOPED_TRACE(testing::Message() << tiles_m << " x " << tiles_n << " on " << resident);
+        EXPECT_LE(thirds_of(d, resident), left == 0 ? full : full + d.thirds);
+        EXPECT_EQ(d.narrow_n > 0, d.thirds < 3);
+        if (tiles_m > 1 || left == 0) continue;
+        EXPECT_EQ(d.thirds, 3 * left <= resident ? 1 : (3 * left <= 2 * resident ? 2 : 3));
+      }
+    }
+  }
+}
+
+// 4.55 rounds, and 2.27: docs/kernels/sm80.md.
+TEST(Sm80Choice, LlamaEndsInNarrowTiles) {
+  for (const auto& [D, F, T] : {std::tuple{8192, 28672, 512}, std::tuple{4096, 14336, 1024}}) {
+    const Division d = divide(tall, problem(Op::gate_up, D, F), T, 66);
+    EXPECT_EQ(d.whole_tiles(), 4 * 66);
+    EXPECT_EQ(d.thirds, 2);
+  }
+  const Division d = divide(tall, problem(Op::gate_up, 4096, 14336), 512, 66);
+  EXPECT_EQ(d.whole_tiles(), 2 * 66);
+  EXPECT_EQ(d.thirds, 1);
+}
+
+TEST(Sm80Choice, OtherTilesAreWhole) {
+  const Division d = divide(Large<Op::gate_up, DType::bf16>::config, problem(Op::gate_up, 64, 14336), 130, 132);
+  EXPECT_EQ(d.tiles_m, 2);
+  EXPECT_EQ(d.whole_n, 112);
+  EXPECT_EQ(d.narrow_n, 0);
 }
 
 // --- which kernel ---
@@ -99,7 +154,6 @@ Config chosen(const std::vector<Kernel>& kernels, const Problem& p, std::int64_t
 
 // What a benchmark found fastest, for Llama 8B and 70B.
 TEST(Sm80Choice, TallTilesWhereTheyFillRounds) {
-  constexpr Config tall = Tall<Op::gate_up, DType::bf16>::config;
   constexpr Config large = Large<Op::gate_up, DType::bf16>::config;
   EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), 512), tall) << "2.27 rounds, as two and a half";
   EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 5120, 17408), 320), large) << "2.76 rounds, or two smaller";
@@ -149,18 +203,22 @@ TEST(Sm80Choice, OnlyWhatFitsTheMachine) {
 }
 
 // The tests on a GPU run each kernel on the grid.
-TEST(Sm80Choice, GridHasWholeTilesAndHalves) {
-  constexpr Config tall = Tall<Op::gate_up, DType::bf16>::config;
-  std::array<int, 2> shapes{};  // whole, halves
-  for (const test::GridShape& shape : test::kernel_grid) {
-    const Problem p = problem(Op::gate_up, shape.hidden_size, shape.intermediate_size);
-    ++shapes[ends_in_halves(tall, p, shape.tokens, h200) ? 1 : 0];
+TEST(Sm80Choice, GridHasWholeAndNarrowTiles) {
+  for (const Config& config : {tall, Tall<Op::gemm, DType::bf16>::config}) {
+    std::array<int, 4> ends{};  // by thirds
+    int after_whole_ones = 0;
+    for (const test::GridShape& shape : test::kernel_grid) {
+      const Problem p = problem(config.op, shape.hidden_size, shape.intermediate_size);
+      const Division d = divide(config, p, shape.tokens, h200.multiprocessors / config.cluster);
+      ++ends[static_cast<std::size_t>(d.thirds)];
+      if (d.whole_n > 0 && d.narrow_n > 0) ++after_whole_ones;
+    }
+    for (const int thirds : {1, 2, 3}) EXPECT_GT(ends[static_cast<std::size_t>(thirds)], 0) << thirds;
+    EXPECT_GT(after_whole_ones, 0);
   }
-  EXPECT_GT(shapes[0], 0);
-  EXPECT_GT(shapes[1], 0);
 }
 
-// 132 tiles take one round, the 133rd another one; of Tall 66 pairs, and a pair more half of one.
+// 132 tiles take one round, the 133rd another one; of Tall 66 pairs, and a pair more a part of one.
 TEST(Sm80Choice, EstimatesCountRounds) {
   const Kernel& large = gate_up_kernels[1];
   const auto seconds = [&](std::int64_t D, std::int64_t F) {
@@ -170,14 +228,15 @@ TEST(Sm80Choice, EstimatesCountRounds) {
   EXPECT_DOUBLE_EQ(seconds(1024, 128 * 132 + 1), 2 * seconds(1024, 128));
   EXPECT_DOUBLE_EQ(seconds(2048, 128), 2 * seconds(1024, 128));
 
-  const Kernel& tall = gate_up_kernels[0];
+  const Kernel& pairs_of_tiles = gate_up_kernels[0];
   const auto tall_seconds = [&](std::int64_t pairs) {
-    return estimated_seconds(tall, problem(Op::gate_up, 1024, 192 * pairs), 256, h200);
+    return estimated_seconds(pairs_of_tiles, problem(Op::gate_up, 1024, 192 * pairs), 256, h200);
   };
-  EXPECT_DOUBLE_EQ(tall_seconds(66), tall_seconds(34));
-  EXPECT_LT(tall_seconds(33), 0.7 * tall_seconds(34));
+  EXPECT_DOUBLE_EQ(tall_seconds(66), tall_seconds(45));
+  EXPECT_LT(tall_seconds(44), 0.8 * tall_seconds(45));
+  EXPECT_LT(tall_seconds(22), 0.8 * tall_seconds(23));
   EXPECT_DOUBLE_EQ(tall_seconds(67), tall_seconds(66) + tall_seconds(1));
-  EXPECT_DOUBLE_EQ(tall_seconds(66 + 34), 2 * tall_seconds(66));
+  EXPECT_DOUBLE_EQ(tall_seconds(66 + 45), 2 * tall_seconds(66));
 }
 
 TEST(Sm80Choice, ExplainsTheLoaderAndTheLoop) {

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "cuda/sm80/cost_model.hpp"
+#include "cuda/sm80/layout_fit.hpp"
 #include "cuda/sm80/shapes.hpp"
 #include "cuda/sm80/weight_rows.hpp"
 #include "sm80_problem.hpp"
@@ -73,8 +73,9 @@ bool steps_are_even(const Config& c, const Layout& layout, std::int64_t F) {
 // Whether the box that the copy engine brings of each half of a tile is the layout's rows, one after the other: a box
 // of whole blocks, or of rows within one, from where the tile's first row lies in its block (encode_half of
 // tensor_map.hpp).
+template <int thirds>
 bool boxes_are_whole(const Config& c, const Layout& layout, std::int64_t F) {
-  const std::int64_t box_rows = c.out_columns();
+  const std::int64_t box_rows = c.out_columns() / 3 * thirds;
   for (const Half half : {Half::gate, Half::up}) {
     const LineMap map = layout.map(half, F);
     const std::int64_t in_block = layout.interleaved() ? std::min(map.block, box_rows) : box_rows;
@@ -90,25 +91,36 @@ bool boxes_are_whole(const Config& c, const Layout& layout, std::int64_t F) {
   return true;
 }
 
-// Whether a kernel follows the layouts that `follows` says it can.
-void expect_layouts(const Config& config, bool (*follows)(const Config&, const Layout&, std::int64_t)) {
+// Whether those layouts `fit` a kernel that it follows.
+void expect_layouts(const Config& config, bool (*fits)(const Config&, const Problem&),
+                    bool (*follows)(const Config&, const Layout&, std::int64_t)) {
   constexpr std::int64_t F = 3072;
   for (const LayoutKind kind : {LayoutKind::separate, LayoutKind::gate_up, LayoutKind::up_gate}) {
-    EXPECT_TRUE(fits_layout(config, problem(Op::gate_up, 64, F, {kind, 0}))) << to_string(kind);
+    EXPECT_TRUE(fits(config, problem(Op::gate_up, 64, F, {kind, 0}))) << to_string(kind);
     EXPECT_TRUE(follows(config, {kind, 0}, F)) << to_string(kind);
   }
   for (const std::int64_t block : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768}) {
     const Layout layout{LayoutKind::interleaved_up_gate, block};
-    EXPECT_EQ(fits_layout(config, problem(Op::gate_up, 64, F, layout)), follows(config, layout, F))
+    EXPECT_EQ(fits(config, problem(Op::gate_up, 64, F, layout)), follows(config, layout, F))
         << name(config) << ", blocks of " << block;
   }
 }
 
 TEST(Sm80Rows, LineLoaderTakesEvenDistances) {
-  expect_layouts(Large<Op::gate_up, DType::bf16>::config, steps_are_even);
+  expect_layouts(Large<Op::gate_up, DType::bf16>::config, fits_layout, steps_are_even);
 }
 
-TEST(Sm80Rows, BoxLoaderTakesWholeBlocks) { expect_layouts(Tall<Op::gate_up, DType::fp16>::config, boxes_are_whole); }
+template <int thirds>
+bool fits_thirds(const Config& config, const Problem& problem) {
+  return fits_narrow(config, problem, thirds);
+}
+
+TEST(Sm80Rows, BoxLoaderTakesWholeBlocks) {
+  constexpr Config tall = Tall<Op::gate_up, DType::fp16>::config;
+  expect_layouts(tall, fits_layout, boxes_are_whole<3>);
+  expect_layouts(tall, fits_thirds<2>, boxes_are_whole<2>);
+  expect_layouts(tall, fits_thirds<1>, boxes_are_whole<1>);
+}
 
 TEST(Sm80Rows, BoxLoaderTakesEveryTailAndStridesOfFortyBits) {
   const Config tall = Tall<Op::gate_up, DType::bf16>::config;

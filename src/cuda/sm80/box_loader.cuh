@@ -18,13 +18,15 @@ namespace gatefold::cuda::sm80 {
 //     warp 0, 1   two quarters of the tile's tokens, for both blocks of the cluster; the other block brings the others
 //     warp 2, 3   gate's weight rows and up's, or the halves of a plain product's
 //
-//     tokens, of a whole tile   | block 0: warp 0, warp 1 | block 1: warp 0, warp 1 |
-//     of half a tile            | block 0: warp 0 | block 1: warp 0 |
+//     tokens              | block 0: warp 0, warp 1 | block 1: warp 0, warp 1 |
+//     weights             | warp 2                  | warp 3                  |
+//     of a narrow tile    | warp 2 |                | warp 3 |                |
 //
 // What lies past the last token, weight row or column the copy engine fills with zeros.
 template <Config C>
 class BoxLoader {
   static constexpr int half_rows = C.tile_n / 2;
+  static constexpr int swizzle_bytes = 8 * row_bytes;
 
  public:
   static constexpr int warps = 4;
@@ -32,13 +34,17 @@ class BoxLoader {
   static_assert(C.threads() >= 32 * warps);
   static_assert(token_rows * 2 * C.cluster == C.tile_m && half_rows * 2 == C.tile_n);
   static_assert(token_rows % 8 == 0 && half_rows % 8 == 0, "a box begins where the swizzle does");
+  static_assert(half_rows % 24 == 0, "so does one of a third");
 
   // What a warp brings of each k-tile of one output tile. It lies in shared memory: accumulators take the registers.
   struct Box {
     std::int32_t row;         // of x, or of the weights' half in its repetition of the layout's pattern
     std::int32_t repetition;  // of that
     std::int32_t bytes;       // that arrive in this block, whichever brings them; 0: there is nothing to bring
-    std::int32_t offset;      // in the stage
+    std::int32_t place;       // the offset in the stage, where swizzling begins anew, and below it the tensor's number
+
+    __device__ std::uint32_t offset() const { return place & -swizzle_bytes; }
+    __device__ int tensor() const { return place & (swizzle_bytes - 1); }
   };
 
   // boxes: where in shared memory the warps' boxes lie.
@@ -62,7 +68,7 @@ class BoxLoader {
   // This warp's, if it asks.
   __device__ __forceinline__ Box box() const {
     Box box;
-    load_words(box_address(), box.row, box.repetition, box.bytes, box.offset);
+    load_words(box_address(), box.row, box.repetition, box.bytes, box.place);
     return box;
   }
 
@@ -73,10 +79,11 @@ class BoxLoader {
     if (box.bytes == 0) return;
     const int warp = thread_here() / 32;
     const int k = (params_.k_tiles - left_) * C.tile_k;
+    const CUtensorMap* tensor = &params_.tensors[box.tensor()];
     if (C.cluster > 1 && of_tokens(warp)) {
-      load_tile_3d_multicast(&params_.tensors[warp], full, stage + box.offset, k, box.row, 0, (1U << C.cluster) - 1);
+      load_tile_3d_multicast(tensor, full, stage + box.offset(), k, box.row, 0, (1U << C.cluster) - 1);
     } else {
-      load_tile_3d(&params_.tensors[warp], full, stage + box.offset, k, box.row, box.repetition);
+      load_tile_3d(tensor, full, stage + box.offset(), k, box.row, box.repetition);
     }
   }
 
@@ -93,27 +100,28 @@ class BoxLoader {
     const int warp = thread_here() / 32;
     Box box{};
     if (valid) box = of_tokens(warp) ? token_box(scheduler_.coord(), warp) : weight_box(scheduler_.coord(), warp - 2);
-    store_words(box_address(), box.row, box.repetition, box.bytes, box.offset);
+    store_words(box_address(), box.row, box.repetition, box.bytes, box.place);
     __syncwarp();
   }
 
   __device__ Box token_box(const TileCoord& tile, int number) const {
     const int rank = C.cluster > 1 ? static_cast<int>(cluster_rank()) : 0;
-    const int boxes = tile.half ? 1 : 2;
-    const int row = (rank * boxes + number) * token_rows;
-    return {.row = tile.m * C.tile_m + (tile.second ? C.tile_m / 2 : 0) + row,
+    const int row = (rank * 2 + number) * token_rows;
+    return {.row = tile.m * C.tile_m + row,
             .repetition = 0,
-            .bytes = number < boxes ? C.cluster * token_rows * row_bytes : 0,
-            .offset = row * row_bytes};
+            .bytes = C.cluster * token_rows * row_bytes,
+            .place = row * row_bytes + BoxParams::of_x};
   }
 
   __device__ Box weight_box(const TileCoord& tile, int half) const {
-    const int row = C.gated_pair() ? tile.n * half_rows : tile.n * C.tile_n + half * half_rows;
+    const int rows = half_rows / 3 * tile.thirds;
+    const int row = tile.column + (C.gated_pair() ? 0 : half * rows);
     const int repetition = row / params_.block;
     return {.row = row - repetition * params_.block,
             .repetition = repetition,
-            .bytes = half_rows * row_bytes,
-            .offset = (C.tile_m + half * half_rows) * row_bytes};
+            .bytes = rows * row_bytes,
+            .place = (C.tile_m + half * half_rows) * row_bytes +
+                     (tile.thirds == 3 ? BoxParams::of_weights : BoxParams::of_narrow_weights) + half};
   }
 
   const BoxParams& params_;

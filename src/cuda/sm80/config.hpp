@@ -55,7 +55,7 @@ struct Config {
   int warps_m = 0;  // how the warps divide the tile
   int warps_n = 0;
   int blocks_per_sm = 1;             // that share a multiprocessor
-  Copies copies = Copies::any_rows;  // the others where they can follow the rows (fits_layout of cost_model.hpp)
+  Copies copies = Copies::any_rows;  // the others where they can follow the rows (layout_fit.hpp)
   bool rolling = false;              // RollingMainloop multiplies
   int cluster = 1;                   // blocks with neighbouring tiles of columns, who share their tokens
 
@@ -77,8 +77,8 @@ struct Config {
   // and the latter in their half.
   constexpr int rows_per_pass() const { return threads() / 8; }
   constexpr int lines_per_pass() const { return gated_pair() ? rows_per_pass() / 2 : rows_per_pass(); }
-  // The tiles of a last round that would leave half of the multiprocessors idle are computed by halves of their tokens.
-  constexpr bool splits() const { return rolling; }
+  // Of a last round that whole tiles would not fill, tiles of one or two thirds of the width are computed.
+  constexpr bool narrows() const { return rolling; }
 
   bool operator==(const Config&) const = default;
 };

@@ -19,14 +19,6 @@ struct Machine {
 // Whether the machine runs a kernel: it holds its shared memory, and its code is for it.
 bool runs_on(const Config& config, const Machine& machine);
 
-// Whether a kernel can follow the rows of x and of the weights: LineLoader can't if chunks are cut short, interleaving
-// puts the rows of a thread at uneven distances, or they lie 2^31 bytes apart; BoxLoader can't if interleaving cuts a
-// box of its columns otherwise than in whole blocks.
-bool fits_layout(const Config& config, const Problem& problem);
-
-// Whether the tiles of the last round are computed by halves.
-bool ends_in_halves(const Config& config, const Problem& problem, std::int64_t tokens, const Machine& machine);
-
 // Seconds that a run should take, to compare kernels with: each multiprocessor multiplies the tiles that fall to it at
 // its share of the kernel's rate.
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine);

@@ -94,17 +94,16 @@ class Epilogue {
     const int staged_row = warp_m * warp_rows + lane % lane_rows;
     const int staged_column = warp / C.warps_m * warp_columns + lane / lane_rows * chunk;
     const int row_of_warp = part * warp_rows + lane % lane_rows;
-    const bool half = C.splits() && tile.half;
-    const int rows_of_warp = half ? Layouts::warp_m / 2 : Layouts::warp_m;
-    const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m + (half && tile.second ? C.tile_m / 2 : 0) +
-                                   warp_m * rows_of_warp + row_of_warp;
-    const int first_column = tile.n * C.out_columns() + staged_column;
+    const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m + warp_m * Layouts::warp_m + row_of_warp;
+    const int columns_of_warp = C.narrows() ? warp_columns / 3 * tile.thirds : warp_columns;
+    const int first_column = tile.column + warp / C.warps_m * columns_of_warp + lane / lane_rows * chunk;
 #pragma unroll
     for (int r = 0; r < warp_rows; r += lane_rows) {
       const std::int64_t row = first_row + r;
-      if (row >= params_.tokens || row_of_warp + r >= rows_of_warp) break;
+      if (row >= params_.tokens) break;
 #pragma unroll
       for (int c = 0; c < warp_columns; c += lane_columns) {
+        if (c >= columns_of_warp) break;
         const int column = first_column + c;
         const int left = params_.intermediate_size - column;
         Element* staged = &sOut(staged_row + r, staged_column + c);
@@ -153,7 +152,7 @@ class Epilogue {
       CUTE_UNROLL
       for (int i = 0; i < size(tCsH); i += 2) {
         if constexpr (many_accumulators) {
-          if (i % 4 == 0) keep_order(params_.tiles, -1 - i);  // there is no negative number of tiles
+          if (i % 4 == 0) keep_order(params_.division.tiles_m, -1 - i);  // there is no negative number of tiles
         }
         const Pair h = gate(tCrGate(i), tCrUp(i), tCrGate(i + 1), tCrUp(i + 1));
         if constexpr (C.gating == Gating::even_odd) {  // two rows

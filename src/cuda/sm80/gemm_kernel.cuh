@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Build::config.threads(), Build::config.blocks_
   for (TileScheduler<C> tiles(params); tiles.valid(); tiles.advance()) {
     cute::clear(tCrC);
     epilogue.prefetch(tiles.coord());
-    mainloop.run(tiles.coord().half, tCrC);
+    mainloop.run(tiles.coord().thirds, tCrC);
     if constexpr (C.op == Op::gemm_gated) mainloop.wait_for_older_copies();
     epilogue.store(tiles.coord(), tCrC);  // worked out again: held, it would take registers from the main loop
   }

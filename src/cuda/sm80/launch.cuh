@@ -8,9 +8,9 @@
 #include "cuda/common/launch.hpp"
 #include "cuda/common/legs.hpp"
 #include "cuda/copy_engine/tensor_map.hpp"
+#include "cuda/sm80/division.hpp"
 #include "cuda/sm80/gemm_kernel.cuh"
 #include "cuda/sm80/kernels.hpp"
-#include "cuda/sm80/raster.hpp"
 
 namespace gatefold::cuda::sm80 {
 
@@ -42,12 +42,8 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   params.sum_bytes = static_cast<std::int32_t>(problem.hidden_size * size);
   params.k_tiles = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k));
   params.intermediate_size = static_cast<std::int32_t>(F);
-  params.tiles_m = static_cast<std::int32_t>(ceil_div(operands.tokens, config.tile_m));
-  params.tiles_n = static_cast<std::int32_t>(ceil_div(F, config.out_columns() * config.cluster));
-  params.tiles = params.tiles_m * params.tiles_n;
-  params.whole_tiles = config.splits() ? whole_tiles(params.tiles, resident) : params.tiles;
-  params.end_share = params.tiles + (params.tiles - params.whole_tiles);
-  params.group_m = raster_group(params.tiles_m, config.tile_m);
+  params.division = divide(config, problem, operands.tokens, resident);
+  params.end_share = params.division.shares();
   params.gate_vectors = has_vectors(operands.gate, problem.ld_gate, size);
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
   params.combine = Combine(problem.activation);
@@ -55,31 +51,38 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   return params;
 }
 
+constexpr CUtensorMapDataType tensor_type(DType dtype) {
+  return dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+}
+
+// Gate's weights and up's, or twice the one weight, in boxes of so many rows.
+template <Config C>
+Status encode_weights(CUtensorMap* tensors, const Problem& problem, const Operands& operands, int box_rows) {
+  const std::int64_t F = problem.intermediate_size;
+  for (const Half half : {Half::gate, Half::up}) {
+    HalfView rows{operands.up, {0, F, F}, problem.ld_up};
+    if constexpr (C.gated_pair()) rows = half_view(problem, operands, half);
+    Status status = encode_half(*tensors++, tensor_type(C.dtype), {rows.base, F, problem.hidden_size, rows.ld},
+                                rows.map, box_rows, Promotion::bytes_256);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 // The tensors as the copy engine sees them, each in boxes of what one warp of BoxLoader brings.
 template <Config C>
 Status encode(const Problem& problem, const Operands& operands, BoxParams& params) {
-  constexpr CUtensorMapDataType type =
-      C.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   const std::int64_t T = operands.tokens;
-  const std::int64_t D = problem.hidden_size;
   const std::int64_t F = problem.intermediate_size;
-  const auto half_of_weights = [&](const HalfView& half, CUtensorMap& tensor) {
-    params.block = static_cast<std::int32_t>(half.map.block);
-    return encode_half(tensor, type, {half.base, F, D, half.ld}, half.map, C.tile_n / 2, Promotion::bytes_256);
-  };
-  Status of_x = encode_half(params.tensors[0], type, {operands.x, T, D, problem.ld_x}, {0, T, T},
-                            BoxLoader<C>::token_rows, Promotion::bytes_256);
+  params.block = static_cast<std::int32_t>(C.gated_pair() ? problem.layout.map(Half::gate, F).block : F);
+  Status of_x = encode_half(params.tensors[BoxParams::of_x], tensor_type(C.dtype),
+                            {operands.x, T, problem.hidden_size, problem.ld_x}, {0, T, T}, BoxLoader<C>::token_rows,
+                            Promotion::bytes_256);
   if (!of_x.ok()) return of_x;
-  params.tensors[1] = params.tensors[0];
-  if constexpr (C.gated_pair()) {
-    Status of_gate = half_of_weights(half_view(problem, operands, Half::gate), params.tensors[2]);
-    if (!of_gate.ok()) return of_gate;
-    return half_of_weights(half_view(problem, operands, Half::up), params.tensors[3]);
-  } else {
-    Status of_weight = half_of_weights({operands.up, {0, F, F}, problem.ld_up}, params.tensors[2]);
-    params.tensors[3] = params.tensors[2];
-    return of_weight;
-  }
+  Status of_weights = encode_weights<C>(params.tensors + BoxParams::of_weights, problem, operands, C.tile_n / 2);
+  if (!of_weights.ok() || params.division.narrow_n == 0) return of_weights;
+  return encode_weights<C>(params.tensors + BoxParams::of_narrow_weights, problem, operands,
+                           C.tile_n / 6 * params.division.thirds);
 }
 
 template <Config C>

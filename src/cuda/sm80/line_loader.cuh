@@ -30,7 +30,7 @@ class LineLoader {
   static constexpr int passes_b = C.tile_n / rows_per_pass;
   static constexpr std::uint32_t last_chunk = 0x80000000U;  // in rows_: the last k-tile has this thread's chunk
   static_assert(passes_a * rows_per_pass == C.tile_m && passes_b * rows_per_pass == C.tile_n);
-  static_assert(!C.splits(), "all tiles are whole");
+  static_assert(!C.narrows(), "all tiles are whole");
   static_assert(passes_a + passes_b < 31, "a bit for each, and last_chunk");
   static_assert(rows_per_pass % 16 == 0, "all weight rows of a thread belong to one half");
 
@@ -95,7 +95,7 @@ class LineLoader {
 
     const TileRow from = tile_row<C.gating>(lane.row);
     const WeightRows& half = from.half == Half::gate ? params_.gate_rows : params_.up_rows;
-    const int line = tile.n * C.out_columns() + from.line;
+    const int line = tile.column + from.line;
 #pragma unroll
     for (int i = 0; i < passes_b; ++i) {
       if (line + i * lines_per_pass < params_.intermediate_size) rows_ |= 1U << (passes_a + i);

@@ -36,7 +36,7 @@ class Mainloop {
 
   template <class Accumulators>
   CUTE_DEVICE void run(bool /*half*/, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
-    static_assert(!C.splits(), "all tiles are whole");
+    static_assert(!C.narrows(), "all tiles are whole");
     Fragments fragments[2];
     const std::uint32_t stage = stages_.current();
 #pragma unroll

@@ -10,6 +10,7 @@
 #include "cuda/common/combine.cuh"
 #include "cuda/copy_engine/delay.cuh"
 #include "cuda/sm80/config.hpp"
+#include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/weight_rows.hpp"
 
 namespace gatefold::cuda::sm80 {
@@ -28,23 +29,25 @@ struct Params {
   std::int32_t sum_bytes = 0;  // hidden_size elements
   std::int32_t k_tiles = 0;
   std::int32_t intermediate_size = 0;
-  std::int32_t tiles = 0;        // tiles_m * tiles_n, of a cluster: 2^31 of them would be an output of terabytes
-  std::int32_t whole_tiles = 0;  // those after them are computed by halves
-  std::int32_t tiles_m = 0;
-  std::int32_t tiles_n = 0;      // of a cluster: as wide as its blocks' tiles together
-  std::int32_t first_share = 0;  // of the whole tiles and halves, those of this launch
+  Division division;
+  std::int32_t first_share = 0;  // of what is divided, that of this launch
   std::int32_t end_share = 0;
-  std::int32_t group_m = 0;   // rasterisation: so many tiles of rows are swept column by column
   bool gate_vectors = false;  // the gate values' rows begin at multiples of 16 bytes
   bool out_vectors = false;   // the output's do
   Combine combine;            // of gate_up in 16-bit types
   ExactCombine exact;         // of the others
 };
 
-// What a kernel that takes its tiles from the copy engine is given as well: the tensors, in the order of BoxLoader's
-// warps.
+// What a kernel that takes its tiles from the copy engine is given as well.
 struct BoxParams : Params, DelaySeed {
-  CUtensorMap tensors[4];
+  enum Tensor : std::uint8_t {
+    of_x,
+    of_weights,
+    of_narrow_weights = of_weights + 2,
+    tensor_count = of_narrow_weights + 2
+  };
+  // x; gate and up, or twice the one weight; where the division has narrow tiles, these two again in their boxes.
+  CUtensorMap tensors[tensor_count];
   std::int32_t block = 0;  // rows of a half before the other half begins (the layout's block); F where apart
 };
 

@@ -5,6 +5,8 @@
 #include "cuda/common/executor.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/sm80/cost_model.hpp"
+#include "cuda/sm80/division.hpp"
+#include "cuda/sm80/layout_fit.hpp"
 
 namespace gatefold::cuda {
 namespace sm80 {
@@ -55,8 +57,10 @@ class Products final : public DeviceExecutor {
     const Machine machine = machine_of(devices().list.front());
     const Kernel* kernel = choose(kernels_, problem(), tokens, machine);
     if (kernel == nullptr) return {};
-    const bool halves = ends_in_halves(kernel->config, problem(), tokens, machine);
-    return to_string(kernel->config) + (halves ? ", the last round in half tiles" : "");
+    const Config& config = kernel->config;
+    const Division division = divide(config, problem(), tokens, machine.multiprocessors / config.cluster);
+    if (division.narrow_n == 0) return to_string(config);
+    return concat(to_string(config), ", the last columns ", config.tile_n / 3 * division.thirds, " wide");
   }
 
  private:

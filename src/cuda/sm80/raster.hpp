@@ -5,20 +5,36 @@
 // In which order the tiles of the output are taken. Pure arithmetic, for the host and the device.
 namespace gatefold::cuda::sm80 {
 
-// A tile of the output, or half of it: the first half of its rows or the second.
-struct TileCoord {
+// A tile's place among its like.
+struct TileIndex {
   std::int32_t m = 0;
   std::int32_t n = 0;
-  bool half = false;
-  bool second = false;
 };
 
-// Of so many tiles for so many blocks, those that are computed whole: all, or, where the halves of what a last round
-// would leave are no more than the blocks, the tiles before it.
-constexpr std::int32_t whole_tiles(std::int64_t tiles, std::int64_t blocks) {
-  const std::int64_t left = tiles % blocks;
-  return static_cast<std::int32_t>(2 * left <= blocks ? tiles - left : tiles);
-}
+// What a block computes at a time: the output's tile of rows m from a first column on, as wide as a whole tile or as
+// one or two thirds of it.
+struct TileCoord {
+  std::int32_t m = 0;
+  std::int32_t column = 0;
+  std::int32_t thirds = 3;
+};
+
+// How the output is divided among clusters of blocks: into tiles of which each block of a cluster has one, side by
+// side; and, where whole tiles would leave a last round of the device half empty, the last columns into narrower ones.
+//
+//     columns   | whole | whole | whole | whole | narrow | narrow | narrow |
+//               '----- whole_n, full rounds -----'------ narrow_n ---------'    a round, but a shorter one
+struct Division {
+  std::int32_t tiles_m = 0;
+  std::int32_t whole_n = 0;   // columns of whole tiles, those of a cluster counted as one
+  std::int32_t narrow_n = 0;  // of narrow ones after them
+  std::int32_t thirds = 3;    // of a tile's width that a narrow one has
+  std::int32_t group_m = 0;   // so many tiles of rows are swept column by column
+
+  // Less than 2^31: as many tiles would be an output of terabytes.
+  constexpr std::int32_t whole_tiles() const { return tiles_m * whole_n; }
+  constexpr std::int32_t shares() const { return tiles_m * (whole_n + narrow_n); }
+};
 
 // How many tiles of rows are swept together: about the same number in each group.
 constexpr std::int32_t raster_group(std::int64_t tiles_m, int tile_m) {
@@ -33,7 +49,7 @@ constexpr std::int32_t raster_group(std::int64_t tiles_m, int tile_m) {
 // Tiles are numbered down the rows first, in groups of group_m rows of tiles, so that the tiles in flight share both
 // their rows of x and their rows of the weights in L2: 132 tiles as 16 x 8 touch 24 operand tiles, as 1 x 132 they
 // would touch 133.
-constexpr TileCoord tile_coord(std::int32_t index, std::int32_t tiles_m, std::int32_t tiles_n, std::int32_t group_m) {
+constexpr TileIndex tile_index(std::int32_t index, std::int32_t tiles_m, std::int32_t tiles_n, std::int32_t group_m) {
   const std::int32_t per_group = group_m * tiles_n;
   const std::int32_t group = index / per_group;
   const std::int32_t within = index - group * per_group;
@@ -44,15 +60,18 @@ constexpr TileCoord tile_coord(std::int32_t index, std::int32_t tiles_m, std::in
   return {first_m + (within - n * rows), n};
 }
 
-// What is dealt out to the blocks: the whole tiles first, then the others, each as two halves.
-constexpr TileCoord share_coord(std::int32_t index, std::int32_t whole_tiles, std::int32_t tiles_m,
-                                std::int32_t tiles_n, std::int32_t group_m) {
-  const std::int32_t halves = index - whole_tiles;  // before this one
-  if (halves < 0) return tile_coord(index, tiles_m, tiles_n, group_m);
-  TileCoord coord = tile_coord(whole_tiles + halves / 2, tiles_m, tiles_n, group_m);
-  coord.half = true;
-  coord.second = halves % 2 == 1;
-  return coord;
+// The tile of the block `rank` of a cluster, where tiles are `width` columns wide.
+constexpr TileCoord whole_coord(const Division& d, std::int32_t index, int width, int cluster, std::int32_t rank) {
+  const TileIndex tile = tile_index(index, d.tiles_m, d.whole_n, d.group_m);
+  return {tile.m, (tile.n * cluster + rank) * width};
+}
+
+// The same of all that is dealt out to the clusters: the whole tiles first, then the narrow ones.
+constexpr TileCoord share_coord(const Division& d, std::int32_t index, int width, int cluster, std::int32_t rank) {
+  const std::int32_t narrow = index - d.whole_tiles();
+  if (narrow < 0) return whole_coord(d, index, width, cluster, rank);
+  const TileIndex tile = tile_index(narrow, d.tiles_m, d.narrow_n, d.group_m);
+  return {tile.m, d.whole_n * cluster * width + (tile.n * cluster + rank) * (width / 3 * d.thirds), d.thirds};
 }
 
 }  // namespace gatefold::cuda::sm80

@@ -88,7 +88,7 @@ class TileLoader {
   __device__ const std::byte* weight_row(const TileCoord& tile, int n) const {
     const TileRow from = tile_row<C.gating>(n);
     const WeightRows& rows = from.half == Half::gate ? params_.gate_rows : params_.up_rows;
-    const int line = min(tile.n * C.out_columns() + from.line, params_.intermediate_size - 1);
+    const int line = min(tile.column + from.line, params_.intermediate_size - 1);
     return rows.base + rows.row(static_cast<std::uint32_t>(line)) * rows.row_bytes;
   }
 

@@ -8,7 +8,7 @@
 
 namespace gatefold::cuda::sm80 {
 
-// The tiles and halves of tiles of one block of threads: those of its cluster, number blockIdx.x / C.cluster and every
+// The tiles of one block of threads: those of its cluster, number blockIdx.x / C.cluster and every
 // gridDim.x / C.cluster-th after it. Of each the block has its own tile of columns.
 template <Config C>
 class TileScheduler {
@@ -20,9 +20,9 @@ class TileScheduler {
   __device__ void advance() { index_ += static_cast<std::int32_t>(gridDim.x) / C.cluster; }
 
   __device__ TileCoord coord() const {
-    TileCoord tile = share_coord(index_, params_.whole_tiles, params_.tiles_m, params_.tiles_n, params_.group_m);
-    if constexpr (C.cluster > 1) tile.n = tile.n * C.cluster + static_cast<std::int32_t>(cluster_rank());
-    return tile;
+    const std::int32_t rank = C.cluster > 1 ? static_cast<std::int32_t>(cluster_rank()) : 0;
+    if constexpr (C.narrows()) return share_coord(params_.division, index_, C.out_columns(), C.cluster, rank);
+    return whole_coord(params_.division, index_, C.out_columns(), C.cluster, rank);
   }
 
  private:
