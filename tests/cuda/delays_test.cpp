@@ -5,9 +5,9 @@
 
 #include "differences.hpp"
 #include "kernel_grid.hpp"
-#include "kernels_of.hpp"
 #include "lane.hpp"
 #include "ops/targets.hpp"
+#include "support/kernels_of.hpp"
 
 // Random delays at every barrier and copy of the kernels that the copy engine serves (CMake's GATEFOLD_TEST_DELAYS):
 // whoever comes first, the result is the same.

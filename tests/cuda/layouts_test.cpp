@@ -1,7 +1,7 @@
 #include <string_view>
 
-#include "kernels_of.hpp"
 #include "ops/targets.hpp"
+#include "support/kernels_of.hpp"
 
 // Layouts through every kernel, each of which follows the weight rows in its own way.
 namespace gatefold::test {

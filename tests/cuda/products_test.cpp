@@ -4,8 +4,8 @@
 
 #include "cuda_support.hpp"
 #include "kernel_grid.hpp"
-#include "kernels_of.hpp"
 #include "ops/targets.hpp"
+#include "support/kernels_of.hpp"
 
 // The products' tiles: sums, tokens and columns that end anywhere in one, with rows aligned so that the tensor core
 // kernels take them, however odd their lengths are. The padding behind each row of the output holds canaries.

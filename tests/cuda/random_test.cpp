@@ -1,4 +1,8 @@
+#include <string>
+#include <vector>
+
 #include "ops/targets.hpp"
+#include "support/kernels_of.hpp"
 
 // Shapes, layouts, strides and alignments that nobody chose.
 namespace gatefold::test {
@@ -39,10 +43,42 @@ class RandomSpecs : public TargetTest {
 };
 INSTANTIATE_TEST_SUITE_P(All, RandomSpecs, testing::ValuesIn(all_targets()), target_name);
 
+int specs() { return thorough() ? 200 : 20; }
+
 TEST_P(RandomSpecs, AreWithinTheBound) {
   Random random = test_random();
-  const int count = thorough() ? 200 : 20;
-  for (int i = 0; i < count && !HasFatalFailure(); ++i) expect_right(draw(random), random);
+  for (int i = 0; i < specs() && !HasFatalFailure(); ++i) expect_right(draw(random), random);
+}
+
+// For sizes as these the choice takes an implementation's small tiles. So here one of its kernels is drawn, for so many
+// columns that there may be several tiles for each multiprocessor, with rows that all of them can copy.
+class RandomKernels : public RandomSpecs {
+ protected:
+  Spec draw_wide(Random& random) const {
+    Spec s = draw(random);
+    s.hidden_size = up_to(150, random);
+    s.intermediate_size = size(12000, random);
+    const std::vector<Layout> layouts = layouts_of(s.op, s.intermediate_size);
+    s.layout = layouts[random() % layouts.size()];
+    s.shift = 0;
+    const std::int64_t behind_sum = 8 - s.hidden_size % 8;
+    s.padding.x = s.padding.up = behind_sum;
+    if (s.op == GATEFOLD_OP_GATE_UP) s.padding.gate = behind_sum;
+    if (uses_layout(s.op) && s.layout.packed()) s.padding.up = 0;
+    return s;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, RandomKernels,
+                         testing::ValuesIn(targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})),
+                         target_name);
+
+TEST_P(RandomKernels, AreWithinTheBound) {
+  Random random = test_random();
+  for (int i = 0; i < specs() && !HasFatalFailure(); ++i) {
+    const Spec s = draw_wide(random);
+    const std::vector<std::string> kernels = kernels_of(s, GetParam().implementation);
+    expect_right_by(kernels[random() % kernels.size()], s, random);
+  }
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include "differences.hpp"
 #include "kernel_grid.hpp"
-#include "kernels_of.hpp"
 #include "lane.hpp"
 #include "ops/targets.hpp"
+#include "support/kernels_of.hpp"
 
 // Many launches, each compared bit for bit with the first on the device.
 namespace gatefold::test {

@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <string>
 
 #include "ops/targets.hpp"
 #include "support/independent.hpp"
+#include "support/kernels_of.hpp"
 
 // Fusing must not only be fast: rounding once, from fp32, it must be more accurate than the unfused way, which rounds
 // gate, up and the activation to the element type as well. A kernel that rounds the gate early passes every
@@ -56,16 +60,22 @@ TEST_P(RelativeL2, IsBelowTheUnfusedWays) {
     s.activation = activation;
     SCOPED_TRACE(describe(s));
     Experiment experiment(s, random);
-    if (!experiment.run(GetParam().implementation)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-
     std::vector<double> truth(static_cast<std::size_t>(s.tokens * s.intermediate_size));
-    const double fused = experiment.check(GATEFOLD_DATA_ZERO_MEAN, truth.data()).relative_l2;
-    EXPECT_NEAR(fused, l2_distance(experiment, truth), 1e-12);
-    EXPECT_LE(fused, bf16 ? 1.9e-3 : 2.4e-4);
+    double worst = 0.0;
+    for (const std::string& kernel : kernels_of(s, GetParam().implementation)) {
+      SCOPED_TRACE(kernel);
+      if (!experiment.run(kernel)) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+      const double fused = experiment.check(GATEFOLD_DATA_ZERO_MEAN, truth.data()).relative_l2;
+      EXPECT_NEAR(fused, l2_distance(experiment, truth), 1e-12);
+      EXPECT_LE(fused, bf16 ? 1.9e-3 : 2.4e-4);
+      worst = std::max(worst, fused);
+    }
 
     replace_by_unfused(experiment);
     const double unfused = l2_distance(experiment, truth);
-    EXPECT_LE(fused, 0.65 * unfused) << "the unfused way: " << unfused;
+    EXPECT_LE(worst, 0.65 * unfused) << "the unfused way: " << unfused;
+    std::printf("  %-12s relative L2 %.2e, %.3f x the unfused way's\n", name(activation.kind).c_str(), worst,
+                worst / unfused);
   }
 }
 

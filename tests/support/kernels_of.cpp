@@ -1,4 +1,4 @@
-#include "kernels_of.hpp"
+#include "support/kernels_of.hpp"
 
 #include "support/names.hpp"
 
@@ -21,7 +21,7 @@ LeadingDimensions leading_dimensions(const Spec& spec) {
 }  // namespace
 
 std::vector<std::string> kernels_of(const Spec& spec, const std::string& implementation) {
-  Desc desc{.op = spec.op, .dtype = spec.dtype, .device = GATEFOLD_DEVICE_CUDA};
+  Desc desc{.op = spec.op, .dtype = spec.dtype, .device = device_memory().device()};
   if (uses_layout(spec.op)) desc.layout = spec.layout;
   if (uses_activation(spec.op)) desc.activation = spec.activation;
   desc.hidden_size = spec.hidden_size;
