@@ -22,11 +22,13 @@ namespace gatefold::cuda::sm80 {
 //     weights             | warp 2                  | warp 3                  |
 //     of a narrow tile    | warp 2 |                | warp 3 |                |
 //
-// What lies past the last token, weight row or column the copy engine fills with zeros.
+// What a box has past the last token, weight row or column the copy engine fills with zeros. A box that lies past them
+// as a whole, which would take longer than another, is left out: its products are never stored.
 template <Config C>
 class BoxLoader {
   static constexpr int half_rows = C.tile_n / 2;
   static constexpr int swizzle_bytes = 8 * row_bytes;
+  static constexpr std::int32_t nothing = -1;
 
  public:
   static constexpr int warps = 4;
@@ -38,9 +40,9 @@ class BoxLoader {
 
   // What a warp brings of each k-tile of one output tile. It lies in shared memory: accumulators take the registers.
   struct Box {
-    std::int32_t row;         // of x, or of the weights' half in its repetition of the layout's pattern
+    std::int32_t row;         // of x, or of the weights' half in its repetition of the layout's pattern; or nothing
     std::int32_t repetition;  // of that
-    std::int32_t bytes;       // that arrive in this block, whichever brings them; 0: there is nothing to bring
+    std::int32_t bytes;       // that arrive in this block, whichever brings them
     std::int32_t place;       // the offset in the stage, where swizzling begins anew, and below it the tensor's number
 
     __device__ std::uint32_t offset() const { return place & -swizzle_bytes; }
@@ -76,7 +78,7 @@ class BoxLoader {
   // comes, but what waits for it goes on.
   __device__ __forceinline__ void bring(const Box& box, std::uint32_t stage, std::uint32_t full) const {
     barrier_expect_bytes(full, box.bytes);
-    if (box.bytes == 0) return;
+    if (box.row == nothing) return;
     const int warp = thread_here() / 32;
     const int k = (params_.k_tiles - left_) * C.tile_k;
     const CUtensorMap* tensor = &params_.tensors[box.tensor()];
@@ -98,7 +100,7 @@ class BoxLoader {
     left_ = valid ? params_.k_tiles : std::numeric_limits<int>::max();
     if (!asks()) return;
     const int warp = thread_here() / 32;
-    Box box{};
+    Box box{.row = nothing, .repetition = 0, .bytes = 0, .place = 0};
     if (valid) box = of_tokens(warp) ? token_box(scheduler_.coord(), warp) : weight_box(scheduler_.coord(), warp - 2);
     store_words(box_address(), box.row, box.repetition, box.bytes, box.place);
     __syncwarp();
@@ -107,19 +109,26 @@ class BoxLoader {
   __device__ Box token_box(const TileCoord& tile, int number) const {
     const int rank = C.cluster > 1 ? static_cast<int>(cluster_rank()) : 0;
     const int row = (rank * 2 + number) * token_rows;
-    return {.row = tile.m * C.tile_m + row,
+    const std::int64_t left = params_.tokens - tile.m * C.tile_m;
+    Box box{.row = row < left ? tile.m * C.tile_m + row : nothing,
             .repetition = 0,
-            .bytes = C.cluster * token_rows * row_bytes,
+            .bytes = 0,
             .place = row * row_bytes + BoxParams::of_x};
+#pragma unroll
+    for (int r = 0; r < C.cluster; ++r) {
+      if ((r * 2 + number) * token_rows < left) box.bytes += token_rows * row_bytes;
+    }
+    return box;
   }
 
   __device__ Box weight_box(const TileCoord& tile, int half) const {
     const int rows = half_rows / 3 * tile.thirds;
     const int row = tile.column + (C.gated_pair() ? 0 : half * rows);
     const int repetition = row / params_.block;
-    return {.row = row - repetition * params_.block,
+    const bool any = row < params_.intermediate_size;
+    return {.row = any ? row - repetition * params_.block : nothing,
             .repetition = repetition,
-            .bytes = rows * row_bytes,
+            .bytes = any ? rows * row_bytes : 0,
             .place = (C.tile_m + half * half_rows) * row_bytes +
                      (tile.thirds == 3 ? BoxParams::of_weights : BoxParams::of_narrow_weights) + half};
   }
