@@ -160,6 +160,7 @@ TEST(Sm80Choice, TallTilesWhereTheyFillRounds) {
   for (const std::int64_t T : {64, 128}) {
     EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), T), large) << T;
     EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 4096, 14336), T), large) << T;
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 5120, 17408), T), large) << T << ": 2.06 rounds, or 1.03";
   }
   for (const std::int64_t T : {320, 384, 640}) {
     EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 8192, 28672), T), large) << T;
@@ -188,8 +189,12 @@ TEST(Sm80Choice, AnyOrderWhereLinesAndBoxesAreUneven) {
   }
 }
 
-TEST(Sm80Choice, SmallTilesWhereLargeOnesAreTooFew) {
-  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 576, 1536), 128), gate_up_kernels[3].config);
+// Fewer tiles than multiprocessors: SmolLM2-135M and an expert of DeepSeek-V3.
+TEST(Sm80Choice, NarrowTilesWhereThereAreFew) {
+  for (const std::int64_t T : {16, 128, 512}) {
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 576, 1536), T), tall) << T;
+    EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 7168, 2048), T), tall) << T;
+  }
 }
 
 TEST(Sm80Choice, OnlyWhatFitsTheMachine) {
@@ -216,6 +221,12 @@ TEST(Sm80Choice, GridHasWholeAndNarrowTiles) {
     for (const int thirds : {1, 2, 3}) EXPECT_GT(ends[static_cast<std::size_t>(thirds)], 0) << thirds;
     EXPECT_GT(after_whole_ones, 0);
   }
+}
+
+TEST(Sm80Choice, BoxesOfAsManyTokensAsTheyCount) {
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  EXPECT_EQ(chosen(gate_up_kernels, problem(Op::gate_up, 64, 192), most), tall);
+  EXPECT_NE(chosen(gate_up_kernels, problem(Op::gate_up, 64, 192), most + 1), tall);
 }
 
 // 132 tiles take one round, the 133rd another one; of Tall 66 pairs, and a pair more a part of one.
