@@ -47,6 +47,18 @@ TEST(Sm80Choice, RasterGroupsAreAlike) {
   }
 }
 
+constexpr Machine h200{132, 227 * 1024, 90};
+constexpr Machine a100{108, 163 * 1024, 80};
+constexpr Machine b200{148, 227 * 1024, 100};
+// The kernels that are compiled, at the rates of theirs.
+const std::vector<Kernel> gate_up_kernels{{Tall<Op::gate_up, DType::bf16>::config, 484.0, nullptr},
+                                          {Large<Op::gate_up, DType::bf16>::config, 431.0, nullptr},
+                                          {LargeAnyOrder<DType::bf16>::config, 419.0, nullptr},
+                                          {Small<Op::gate_up, DType::bf16>::config, 343.0, nullptr}};
+const std::vector<Kernel> gemm_kernels{{Tall<Op::gemm, DType::bf16>::config, 475.0, nullptr},
+                                       {Large<Op::gemm, DType::bf16>::config, 423.0, nullptr},
+                                       {Small<Op::gemm, DType::bf16>::config, 345.0, nullptr}};
+
 // --- how the output is divided ---
 
 constexpr Config tall = Tall<Op::gate_up, DType::bf16>::config;
@@ -127,6 +139,12 @@ TEST(Sm80Choice, LlamaEndsInNarrowTiles) {
   EXPECT_EQ(d.thirds, 1);
 }
 
+TEST(Sm80Choice, NothingIsDividedIntoNothing) {
+  EXPECT_EQ(divide(tall, problem(Op::gate_up, 64, 96), 0, 66).shares(), 0);
+  EXPECT_EQ(divide(tall, problem(Op::gate_up, 64, 0), 256, 66).shares(), 0);
+  EXPECT_NE(choose(gate_up_kernels, problem(Op::gate_up, 64, 96), 0, h200), nullptr);
+}
+
 TEST(Sm80Choice, OtherTilesAreWhole) {
   const Division d = divide(Large<Op::gate_up, DType::bf16>::config, problem(Op::gate_up, 64, 14336), 130, 132);
   EXPECT_EQ(d.tiles_m, 2);
@@ -135,18 +153,6 @@ TEST(Sm80Choice, OtherTilesAreWhole) {
 }
 
 // --- which kernel ---
-
-constexpr Machine h200{132, 227 * 1024, 90};
-constexpr Machine a100{108, 163 * 1024, 80};
-constexpr Machine b200{148, 227 * 1024, 100};
-// The kernels that are compiled, at the rates of theirs.
-const std::vector<Kernel> gate_up_kernels{{Tall<Op::gate_up, DType::bf16>::config, 484.0, nullptr},
-                                          {Large<Op::gate_up, DType::bf16>::config, 431.0, nullptr},
-                                          {LargeAnyOrder<DType::bf16>::config, 419.0, nullptr},
-                                          {Small<Op::gate_up, DType::bf16>::config, 343.0, nullptr}};
-const std::vector<Kernel> gemm_kernels{{Tall<Op::gemm, DType::bf16>::config, 475.0, nullptr},
-                                       {Large<Op::gemm, DType::bf16>::config, 423.0, nullptr},
-                                       {Small<Op::gemm, DType::bf16>::config, 345.0, nullptr}};
 
 Config chosen(const std::vector<Kernel>& kernels, const Problem& p, std::int64_t T, const Machine& machine = h200) {
   return choose(kernels, p, T, machine)->config;

@@ -6,6 +6,7 @@
 namespace gatefold::cuda::sm80 {
 
 Division divide(const Config& c, const Problem& problem, std::int64_t tokens, std::int64_t resident) {
+  if (tokens == 0) return {};
   const std::int64_t columns = problem.intermediate_size;
   const std::int64_t cluster_columns = std::int64_t{c.cluster} * c.out_columns();
   const std::int64_t tiles_m = ceil_div(tokens, c.tile_m);
