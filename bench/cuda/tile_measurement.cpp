@@ -31,8 +31,9 @@ TileMeasurement read_tile_measurement(const std::string& path) {
       const std::int64_t T = row.at("tokens");
       const std::string kernel = row.at("tile");
       result.kernels.insert(kernel);
-      TileCell& cell = cells.try_emplace({D, F, T}, TileCell{D, F, T, row.at("clusters_of_four"), {}}).first->second;
-      if (row.at("settled")) cell.microseconds[kernel] = row.at("time_us");
+      TileCell& cell =
+          cells.try_emplace({D, F, T}, TileCell{D, F, T, row.value("clusters_of_four", 0), {}}).first->second;
+      if (row.value("settled", true)) cell.microseconds[kernel] = row.at("time_us");
     }
   } catch (const nlohmann::json::exception& error) {
     throw std::runtime_error(path + ": not of bench_sm90_tiles: " + error.what());

@@ -8,8 +8,9 @@
 
 #include "core/problem.hpp"
 
-// What bench_sm90_tiles measures, and fit_sm90_cost_model and the test MeasuredChoice read:
-// results/h200/sm90_tiles.json.
+// What bench_sm90_tiles measures, and fit_sm90_cost_model and the tests of the choice read:
+// results/h200/sm90_tiles.json. And sm80_tiles.json, which tools/gpu/merge_tiles.py writes, whose cells hold every
+// kernel.
 namespace gatefold::bench {
 
 // A choice is near the best kernel if it takes at most this much longer.
@@ -38,7 +39,7 @@ struct TileCell {
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
   std::int64_t tokens = 0;
-  int clusters_of_four = 0;  // that the chip held at a time
+  int clusters_of_four = 0;  // that the chip held at a time; 0 where it wasn't asked
   // By the kernel's name; only of kernels that ran until they were settled.
   std::map<std::string, double> microseconds;
 
