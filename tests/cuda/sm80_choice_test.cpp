@@ -220,7 +220,7 @@ TEST(Sm80Choice, GridHasWholeAndNarrowTiles) {
     int after_whole_ones = 0;
     for (const test::GridShape& shape : test::kernel_grid) {
       const Problem p = problem(config.op, shape.hidden_size, shape.intermediate_size);
-      const Division d = divide(config, p, shape.tokens, h200.multiprocessors / config.cluster);
+      const Division d = division_on(h200, config, p, shape.tokens);
       ++ends[static_cast<std::size_t>(d.thirds)];
       if (d.whole_n > 0 && d.narrow_n > 0) ++after_whole_ones;
     }

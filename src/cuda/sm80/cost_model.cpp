@@ -31,10 +31,14 @@ bool runs_on(const Config& c, const Machine& machine) {
          (c.copies != Copies::boxes || machine.capability == 90);
 }
 
+Division division_on(const Machine& machine, const Config& c, const Problem& problem, std::int64_t tokens) {
+  return divide(c, problem, tokens, machine.multiprocessors / c.cluster);
+}
+
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine) {
   const Config& c = kernel.config;
   const int clusters = machine.multiprocessors / c.cluster;
-  const Division division = divide(c, problem, tokens, clusters);
+  const Division division = division_on(machine, c, problem, tokens);
   // Blocks that share a multiprocessor share its tensor cores too: what counts is how many tiles it has in all.
   const std::int64_t whole = ceil_div(division.whole_tiles(), clusters);
   const double rounds = static_cast<double>(whole) + (whole % c.blocks_per_sm == 0 ? 0.0 : alone) +

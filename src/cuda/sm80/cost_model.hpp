@@ -6,6 +6,7 @@
 
 #include "core/problem.hpp"
 #include "cuda/sm80/kernels.hpp"
+#include "cuda/sm80/raster.hpp"
 
 // Which kernel a run takes: pure host code.
 namespace gatefold::cuda::sm80 {
@@ -18,6 +19,9 @@ struct Machine {
 
 // Whether the machine runs a kernel: it holds its shared memory, and its code is for it.
 bool runs_on(const Config& config, const Machine& machine);
+
+// How the output of a run is divided on the machine, where its multiprocessors hold as many clusters as they could.
+Division division_on(const Machine& machine, const Config& config, const Problem& problem, std::int64_t tokens);
 
 // Seconds that a run should take, to compare kernels with: each multiprocessor multiplies the tiles that fall to it at
 // its share of the kernel's rate.

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <span>
+#include <vector>
 
 #include "core/problem.hpp"
 #include "core/status.hpp"
@@ -28,5 +29,8 @@ std::span<const Kernel> large_fp16_kernels();
 std::span<const Kernel> small_bf16_kernels();
 std::span<const Kernel> small_fp16_kernels();
 std::span<const Kernel> fp32_kernels();
+
+// All that is compiled for an op and element type, with one way of gating.
+std::vector<Kernel> kernels(Op op, DType dtype, Gating gating);
 
 }  // namespace gatefold::cuda::sm80

@@ -35,7 +35,7 @@ class Mainloop {
   __device__ Mainloop(const Params& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
 
   template <class Accumulators>
-  CUTE_DEVICE void run(bool /*half*/, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+  CUTE_DEVICE void run(int /*thirds*/, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
     static_assert(!C.narrows(), "all tiles are whole");
     Fragments fragments[2];
     const std::uint32_t stage = stages_.current();

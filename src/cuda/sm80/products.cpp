@@ -5,11 +5,23 @@
 #include "cuda/common/executor.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/sm80/cost_model.hpp"
-#include "cuda/sm80/division.hpp"
 #include "cuda/sm80/layout_fit.hpp"
 
 namespace gatefold::cuda {
 namespace sm80 {
+
+std::vector<Kernel> kernels(Op op, DType dtype, Gating gating) {
+  std::vector<std::span<const Kernel>> families{fp32_kernels()};
+  if (dtype == DType::bf16) families = {tall_bf16_kernels(), large_bf16_kernels(), small_bf16_kernels()};
+  if (dtype == DType::fp16) families = {tall_fp16_kernels(), large_fp16_kernels(), small_fp16_kernels()};
+  std::vector<Kernel> result;
+  for (const auto family : families) {
+    std::ranges::copy_if(family, std::back_inserter(result),
+                         [&](const Kernel& k) { return k.config.op == op && k.config.gating == gating; });
+  }
+  return result;
+}
+
 namespace {
 
 constexpr int alignment = 16;  // bytes, of the operands' addresses and strides: what cp.async copies
@@ -22,19 +34,6 @@ constexpr std::int64_t largest_size = std::numeric_limits<std::int32_t>::max() -
 std::int64_t most_tokens(const Problem& p) {
   const std::int64_t columns = p.intermediate_size / 64 + 2;
   return std::numeric_limits<std::int32_t>::max() / columns * 64;
-}
-
-// What is compiled for an op and element type, with one way of gating.
-std::vector<Kernel> kernels(Op op, DType dtype, Gating gating) {
-  std::vector<std::span<const Kernel>> families{fp32_kernels()};
-  if (dtype == DType::bf16) families = {tall_bf16_kernels(), large_bf16_kernels(), small_bf16_kernels()};
-  if (dtype == DType::fp16) families = {tall_fp16_kernels(), large_fp16_kernels(), small_fp16_kernels()};
-  std::vector<Kernel> result;
-  for (const auto family : families) {
-    std::ranges::copy_if(family, std::back_inserter(result),
-                         [&](const Kernel& k) { return k.config.op == op && k.config.gating == gating; });
-  }
-  return result;
 }
 
 Machine machine_of(const DeviceProperties& device) {
@@ -58,9 +57,10 @@ class Products final : public DeviceExecutor {
     const Kernel* kernel = choose(kernels_, problem(), tokens, machine);
     if (kernel == nullptr) return {};
     const Config& config = kernel->config;
-    const Division division = divide(config, problem(), tokens, machine.multiprocessors / config.cluster);
+    const Division division = division_on(machine, config, problem(), tokens);
     if (division.narrow_n == 0) return to_string(config);
-    return concat(to_string(config), ", the last columns ", config.tile_n / 3 * division.thirds, " wide");
+    return concat(to_string(config), ", the last columns in tiles of ", config.tile_m, "x",
+                  config.tile_n / 3 * division.thirds);
   }
 
  private:
