@@ -2,7 +2,8 @@
 """What the element-wise objects contain: check_machine_code.py CUOBJDUMP OBJECT...
 
 Machine code for sm_80 and sm_90 and PTX for later chips in each; and in the vector kernels for silu 16-byte accesses
-to global memory only, with one MUFU.EX2 and one MUFU.RCP per element.
+to global memory only, with one MUFU.EX2 and one MUFU.RCP per element, and on sm_90 none before the kernel before it has
+ended (ACQBULK).
 """
 import re
 import subprocess
@@ -37,6 +38,8 @@ def check_kernel(name, element, body):
         count = len(re.findall(re.escape(operation) + r"\b", body))
         if count != UNITS * ELEMENTS[element]:
             problems.append(f"{name}: {UNITS * ELEMENTS[element]} {operation} expected, found {count}")
+    if "EF_CUDA_SM90" in body and not 0 <= body.find("ACQBULK") < body.find("LDG."):
+        problems.append(f"{name}: no wait for the kernel before it, or only after a load")
     return problems
 
 

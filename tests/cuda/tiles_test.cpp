@@ -63,6 +63,14 @@ TEST(Tiles, UnitsPerThreadFollowTheSize) {
   EXPECT_EQ(pick_log2_units(std::int64_t{1} << 40, 8, 2, 132), 2);
 }
 
+// 132 multiprocessors: 30 blocks of 1024 each, or blocks of 256.
+TEST(Tiles, LongRowsTakeLargeBlocks) {
+  EXPECT_EQ(pick_row_threads(1, 132), 256);
+  EXPECT_EQ(pick_row_threads(std::int64_t{30} * 132 * 1024 - 1, 132), 256);
+  EXPECT_EQ(pick_row_threads(std::int64_t{30} * 132 * 1024, 132), 1024);
+  EXPECT_EQ(pick_row_threads(std::int64_t{1} << 40, 132), 1024);
+}
+
 TEST(Tiles, GridsHoldEveryTile) {
   for (const std::int64_t row_tiles :
        {std::int64_t{1}, std::int64_t{65535}, std::int64_t{65536}, std::int64_t{1} << 31}) {

@@ -11,6 +11,9 @@
 
 namespace gatefold::cuda {
 
+// From here on LaunchShape::early is possible.
+constexpr int least_early_capability = 90;
+
 struct LaunchShape {
   dim3 grid;
   dim3 block;

@@ -20,14 +20,25 @@ __device__ __forceinline__ float rcp(float x) {
 }
 
 // 16 bytes from memory that may also be written by this kernel, or nothing in particular if not wanted. A predicate in
-// place of a branch lets the loads around it be issued back to back.
+// place of a branch lets the loads around it be issued back to back. On 9.0 and later they are the last to leave L2,
+// after what is written, whoever reads it: docs/kernels/elementwise.md has the reason.
 __device__ __forceinline__ uint4 load_vector_if(bool wanted, const void* pointer) {
   uint4 v;
+#if __CUDA_ARCH__ >= 900
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile(
+      "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
+      "@p ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %6; }"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(pointer), "r"(static_cast<unsigned>(wanted)), "l"(policy));
+#else
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %5, 0;\n\t"
       "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4]; }"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(pointer), "r"(static_cast<unsigned>(wanted)));
+#endif
   return v;
 }
 
@@ -38,6 +49,22 @@ __device__ __forceinline__ void store_streaming_if(bool wanted, void* pointer, c
       "@p st.global.cs.v4.u32 [%0], {%1, %2, %3, %4}; }" ::"l"(pointer),
       "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(static_cast<unsigned>(wanted))
       : "memory");
+}
+
+// ---- grids (programmatic dependent launch, from 9.0 on; a kernel launched without it finds nothing to wait for) ----
+
+// Lets the next kernel's blocks take the multiprocessors that this one's leave.
+__device__ __forceinline__ void launch_next_grid() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Until the kernel before this one has ended and its writes can be seen.
+__device__ __forceinline__ void wait_for_previous_grid() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 }  // namespace gatefold::cuda::ptx

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "cuda/common/ptx.cuh"
 #include "cuda/copy_engine/delay.cuh"
 
 // Who waits for whom on compute capability 9.0 and later: barriers in shared memory that count arrivals and bytes,
@@ -130,15 +131,11 @@ __device__ inline void cluster_sync() {
   delay();
 }
 
-// ---- grids (programmatic dependent launch) ----
+// ---- grids ----
 
-// Lets the next kernel's blocks take the multiprocessors that this one's leave.
-__device__ inline void launch_next_grid() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-
-// Until the kernel before this one has ended and its writes can be seen.
 __device__ inline void wait_for_previous_grid() {
   delay();
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  ptx::wait_for_previous_grid();
 }
 
 }  // namespace gatefold::cuda

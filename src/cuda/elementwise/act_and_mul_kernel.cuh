@@ -70,8 +70,6 @@ struct Unit<Element, Access::vectors> {
 
   uint4 gate, up;
 
-  // Without a hint: lines that are the first to leave would never displace what an earlier kernel left in L2, and pass
-  // through whatever is free there, 5 % slower (docs/kernels/elementwise.md).
   __device__ __forceinline__ void load(const std::byte* gate_at, const std::byte* up_at, bool inside) {
     gate = ptx::load_vector_if(inside, gate_at);
     up = ptx::load_vector_if(inside, up_at);
@@ -140,7 +138,7 @@ struct Unit<Element, Access::elements> {
 
 // One block per tile: x counts them along a row; y and z, which hold 65535 each, from row to row. All of a thread's
 // loads are issued before the first is used. The output may be one of the inputs: whoever writes a unit is the one who
-// read it, before.
+// read it, before. The block's addresses are worked out while the kernel before it ends.
 template <class Element, class Activation, class Config>
 __global__ void __launch_bounds__(Config::value.threads())
     act_and_mul_kernel(const __grid_constant__ ActAndMulParams p, const Activation activation) {
@@ -160,6 +158,7 @@ __global__ void __launch_bounds__(Config::value.threads())
 
   ThisUnit unit[config.units()];
   bool inside[config.units()];
+  ptx::wait_for_previous_grid();
 #pragma unroll
   for (int i = 0; i < config.units(); ++i) {
     inside[i] = p.steps[i].rows < rows_left && p.steps[i].columns < columns_left;
@@ -167,21 +166,24 @@ __global__ void __launch_bounds__(Config::value.threads())
   }
   // Otherwise ptxas would compute the first unit before it issues the other loads.
   __syncwarp();
+  ptx::launch_next_grid();
 #pragma unroll
   for (int i = 0; i < config.units(); ++i) unit[i].store(out + p.steps[i].out, activation, p.up_first, inside[i]);
 }
 
-// The same for one long row of each tensor, which tensors without padding are: 16 instructions before the first load
-// instead of 66, and 133 instead of 190 in all (bf16, silu).
+// The same for one long row of each tensor, which tensors without padding are, in blocks of any size: 16 instructions
+// before the first load instead of 66, and 133 instead of 190 in all (bf16, silu).
 template <class Element, class Activation, class Config>
-__global__ void __launch_bounds__(Config::value.threads())
+__global__ void __launch_bounds__(most_row_threads)
     act_and_mul_row_kernel(const std::byte* gate, const std::byte* up, std::byte* out, std::int64_t columns,
                            const Activation activation) {
   using ThisUnit = Unit<Element, Config::value.access>;
-  const std::int64_t column = blockIdx.x * std::int64_t{Config::value.threads()} + threadIdx.x;
+  const std::int64_t column = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+  ptx::wait_for_previous_grid();
   if (column >= columns) return;
   ThisUnit unit;
   unit.load(gate + column * ThisUnit::input_bytes, up + column * ThisUnit::input_bytes, true);
+  ptx::launch_next_grid();
   unit.store(out + column * ThisUnit::bytes, activation, false, true);
 }
 

@@ -67,13 +67,17 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
         pick_log2_units(params.rows * params.columns, config.log2_threads, config.log2_units, device.multiprocessors));
     fill_steps(params, Unit<Element, config.access>::bytes, Unit<Element, config.access>::input_bytes);
     if constexpr (Config::value.access == Access::vectors) {
-      const std::int64_t blocks = ceil_div(params.columns, config.threads());
+      const int threads = pick_row_threads(params.columns, device.multiprocessors);
+      const std::int64_t blocks = ceil_div(params.columns, threads);
       if (is_one_row(params) && blocks <= most_blocks_x) {
         return with_activation(problem.activation.kind, [&](auto kind) {
           using Activation = GatedActivation<decltype(kind)::value>;
           return launch_kernel(act_and_mul_row_kernel<Element, Activation, Config>,
-                               {dim3(static_cast<unsigned>(blocks)), dim3(config.threads())}, device.index, stream,
-                               params.gate, params.up, params.out, params.columns, Activation(problem.activation));
+                               {.grid = dim3(static_cast<unsigned>(blocks)),
+                                .block = dim3(static_cast<unsigned>(threads)),
+                                .early = device.capability >= least_early_capability},
+                               device.index, stream, params.gate, params.up, params.out, params.columns,
+                               Activation(problem.activation));
         });
       }
     }
@@ -86,8 +90,10 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
     return with_activation(problem.activation.kind, [&](auto kind) {
       using Activation = GatedActivation<decltype(kind)::value>;
       return launch_kernel(act_and_mul_kernel<Element, Activation, Config>,
-                           {dim3(grid.x, grid.y, grid.z), dim3(config.threads())}, device.index, stream, params,
-                           Activation(problem.activation));
+                           {.grid = dim3(grid.x, grid.y, grid.z),
+                            .block = dim3(config.threads()),
+                            .early = device.capability >= least_early_capability},
+                           device.index, stream, params, Activation(problem.activation));
     });
   });
 }

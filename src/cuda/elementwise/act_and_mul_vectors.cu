@@ -5,7 +5,7 @@
 namespace gatefold::cuda {
 
 // One unit per thread: two 16-byte loads each, with 2048 threads 64 KiB in flight on a multiprocessor. More units per
-// thread were slower on an H200, and so were loads with a hint (docs/kernels/elementwise.md).
+// thread were slower on an H200, and so were bulk copies (docs/kernels/elementwise.md).
 struct ByVectors {
   static constexpr ActAndMulConfig value{.access = Access::vectors, .log2_threads = 8, .log2_units = 0};
 };

@@ -42,7 +42,7 @@ class BoxStages {
         loader_(params, shared + boxes_at) {
     begin_delays(params);
     init();
-    launch_next_grid();
+    ptx::launch_next_grid();
     wait_for_previous_grid();
 #pragma unroll 1
     for (int stage = 0; stage + 1 < C.stages; ++stage) {

@@ -183,7 +183,7 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
     __syncthreads();
   }
 
-  launch_next_grid();
+  ptx::launch_next_grid();
   Block<Shape> block(arguments, place, storage);
   if constexpr (!config.producers) {
     block.feed_and_consume();

@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <gatefold/gatefold.hpp>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda_support.hpp"
+#include "graph.hpp"
+#include "support/random.hpp"
+
+// Kernels that begin while the one before them ends (programmatic dependent launch): each run of a chain reads what the
+// one before it has just written, and writes what that one has just read, with nothing between them but their order.
+namespace gatefold::test {
+namespace {
+
+struct Chain {
+  const char* implementation;
+  std::int64_t tokens;
+  std::int64_t columns;
+  std::int64_t ld;
+};
+
+void PrintTo(const Chain& c, std::ostream* out) { *out << c.implementation << " " << c.tokens << " x " << c.columns; }
+
+std::string chain_name(const testing::TestParamInfo<Chain>& info) {
+  const Chain& c = info.param;
+  return std::string(c.implementation) + "_" + std::to_string(c.tokens) + "x" + std::to_string(c.columns) + "_ld" +
+         std::to_string(c.ld);
+}
+
+// From one block to a few per multiprocessor, so that a chip has room for the next run's blocks beside this one's, and
+// two sizes that fill it; one row of each tensor, and rows with padding.
+std::vector<Chain> chains() {
+  std::vector<Chain> all;
+  for (const char* implementation : {"vectors", "simt"}) {
+    for (const auto& [tokens, columns] : {std::pair<std::int64_t, std::int64_t>{1, 1024},
+                                          {3, 4100},
+                                          {64, 4096},
+                                          {130, 4096},
+                                          {512, 4096},
+                                          {4100, 8192}}) {
+      for (const std::int64_t padding : {0, 8}) all.push_back({implementation, tokens, columns, columns + padding});
+    }
+  }
+  return all;
+}
+
+class Chains : public testing::TestWithParam<Chain> {
+ protected:
+  static constexpr int runs = 60;
+
+  Chains()
+      : count_(static_cast<std::size_t>(GetParam().tokens * GetParam().ld)),
+        first_(device_memory(), count_ * sizeof(float)),
+        second_(device_memory(), count_ * sizeof(float)),
+        twos_(device_memory(), count_ * sizeof(float)),
+        plan_({.op = GATEFOLD_OP_ACT_AND_MUL,
+               .dtype = GATEFOLD_DTYPE_FP32,
+               .device = GATEFOLD_DEVICE_CUDA,
+               .layout = Layout::separate(),
+               .activation = Activation::identity(),
+               .intermediate_size = GetParam().columns,
+               .ld = {.gate = GetParam().ld, .up = GetParam().ld, .out = GetParam().ld},
+               .implementation = GetParam().implementation}) {
+    for (std::size_t i = 0; i < count_; ++i) start_.push_back(static_cast<float>(1 + i % 251));
+    upload(first_, start_);
+    upload(second_, std::vector<float>(count_, -1.0F));
+    upload(twos_, std::vector<float>(count_, 2.0F));
+  }
+
+  // Each run doubles: from the first buffer into the second, from there back, and so on.
+  void enqueue(cudaStream_t stream) const {
+    for (int run = 0; run < runs; ++run) {
+      plan_.run({.tokens = GetParam().tokens,
+                 .gate = (run % 2 == 0 ? first_ : second_).get(),
+                 .up = twos_.get(),
+                 .out = (run % 2 == 0 ? second_ : first_).get(),
+                 .stream = stream});
+    }
+  }
+
+  // Every element has been doubled as often as there were runs, which is exact.
+  void expect_result() const {
+    std::vector<float> result(count_);
+    device_memory().download(result.data(), first_.get(), count_ * sizeof(float));
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (static_cast<std::int64_t>(i) % GetParam().ld >= GetParam().columns) continue;
+      ASSERT_EQ(result[i], std::ldexp(start_[i], runs)) << "element " << i;
+    }
+  }
+
+ private:
+  void upload(Allocation& to, const std::vector<float>& from) const {
+    device_memory().upload(to.get(), from.data(), count_ * sizeof(float));
+  }
+
+  std::size_t count_;
+  Allocation first_, second_, twos_;
+  Plan plan_;
+  std::vector<float> start_;
+};
+INSTANTIATE_TEST_SUITE_P(All, Chains, testing::ValuesIn(chains()), chain_name);
+
+TEST_P(Chains, KeepTheirOrder) {
+  const Stream stream;
+  enqueue(stream.get());
+  stream.wait();
+  expect_result();
+}
+
+TEST_P(Chains, KeepTheirOrderInAGraph) {
+  const Stream stream;
+  const Graph graph(stream.get(), [&] { enqueue(stream.get()); });
+  graph.launch(stream.get());
+  stream.wait();
+  expect_result();
+}
+
+// The unfused way: products that let the next kernel begin long before they end, the element-wise kernel in place, and
+// a product that reads its output.
+class UnfusedChain : public testing::Test {
+ protected:
+  static constexpr std::int64_t tokens = 384;
+  static constexpr std::int64_t hidden_size = 2048;
+  static constexpr std::int64_t intermediate_size = 1024;
+
+  static Plan product(std::int64_t from, std::int64_t to) {
+    return Plan({.op = GATEFOLD_OP_GEMM,
+                 .dtype = GATEFOLD_DTYPE_BF16,
+                 .device = GATEFOLD_DEVICE_CUDA,
+                 .hidden_size = from,
+                 .intermediate_size = to});
+  }
+  static Plan product_of_halves() {
+    return Plan({.op = GATEFOLD_OP_ACT_AND_MUL,
+                 .dtype = GATEFOLD_DTYPE_BF16,
+                 .device = GATEFOLD_DEVICE_CUDA,
+                 .layout = Layout::separate(),
+                 .activation = Activation::identity(),
+                 .intermediate_size = intermediate_size});
+  }
+
+  // Values in {-1, 0, 1}, one in eight of them other than 0.
+  static Allocation matrix(std::int64_t rows, std::int64_t columns, Random& random) {
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(rows * columns));
+    for (std::uint16_t& value : values) {
+      const std::uint64_t draw = random();
+      value = draw % 8 != 0 ? 0 : (draw & 8) != 0 ? 0x3f80 : 0xbf80;
+    }
+    Allocation result(device_memory(), values.size() * sizeof values[0]);
+    device_memory().upload(result.get(), values.data(), values.size() * sizeof values[0]);
+    return result;
+  }
+};
+
+TEST_F(UnfusedChain, IsTheSameWithAndWithoutPauses) {
+  Random random = test_random();
+  const Allocation x = matrix(tokens, hidden_size, random);
+  const Allocation w_gate = matrix(intermediate_size, hidden_size, random);
+  const Allocation w_up = matrix(intermediate_size, hidden_size, random);
+  const Allocation w_down = matrix(hidden_size, intermediate_size, random);
+  constexpr std::size_t h_bytes = tokens * intermediate_size * 2;
+  constexpr std::size_t y_bytes = tokens * hidden_size * 2;
+  const Allocation gate(device_memory(), h_bytes), up(device_memory(), h_bytes), y(device_memory(), y_bytes);
+  const Plan in = product(hidden_size, intermediate_size);
+  const Plan halves = product_of_halves();
+  const Plan out = product(intermediate_size, hidden_size);
+  const Stream stream;
+  const auto layer = [&](bool pauses) {
+    const auto pause = [&] {
+      if (pauses) stream.wait();
+    };
+    for (const auto& [tensor, bytes] : {std::pair{&gate, h_bytes}, {&up, h_bytes}, {&y, y_bytes}}) {
+      require(cudaMemsetAsync(tensor->get(), 0xff, bytes, stream.get()), "cudaMemsetAsync");  // NaN
+    }
+    in.run({.tokens = tokens, .x = x.get(), .up = w_gate.get(), .out = gate.get(), .stream = stream.get()});
+    pause();
+    in.run({.tokens = tokens, .x = x.get(), .up = w_up.get(), .out = up.get(), .stream = stream.get()});
+    pause();
+    halves.run({.tokens = tokens, .gate = gate.get(), .up = up.get(), .out = gate.get(), .stream = stream.get()});
+    pause();
+    out.run({.tokens = tokens, .x = gate.get(), .up = w_down.get(), .out = y.get(), .stream = stream.get()});
+  };
+  const auto result = [&] {
+    stream.wait();
+    std::vector<std::uint16_t> values(y_bytes / 2);
+    device_memory().download(values.data(), y.get(), y_bytes);
+    return values;
+  };
+  layer(true);
+  const std::vector<std::uint16_t> expected = result();
+  EXPECT_NE(expected, std::vector<std::uint16_t>(expected.size(), 0xffff));
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    for (int i = 0; i < 5; ++i) layer(false);
+    ASSERT_EQ(result(), expected) << "repeat " << repeat;
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test
