@@ -88,8 +88,10 @@ BUGS = [
         "if (column >= columns) return;", "if (column + 1 >= columns && column > 0) return;", VECTORS),
     Bug("vectors", "leaves out blocks of one long row", "src/cuda/elementwise/act_and_mul_launch.cuh",
         "ceil_div(params.columns, threads)", "ceil_div(params.columns, most_row_threads)", VECTORS),
-    Bug("vectors", "begins on one long row before the kernel before it has ended", "src/cuda/elementwise/act_and_mul_kernel.cuh",
+    Bug("vectors", "begins on one long row before the kernel before it has ended",
+        "src/cuda/elementwise/act_and_mul_kernel.cuh",
         "ptx::wait_for_previous_grid();\n  if", "if", CHAINS),
-    Bug("vectors", "begins before the kernel before it has ended", "src/cuda/elementwise/act_and_mul_kernel.cuh",
+    Bug("vectors", "begins before the kernel before it has ended",
+        "src/cuda/elementwise/act_and_mul_kernel.cuh",
         "bool inside[config.units()];\n  ptx::wait_for_previous_grid();", "bool inside[config.units()];", CHAINS),
 ]

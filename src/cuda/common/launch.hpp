@@ -11,7 +11,7 @@
 
 namespace gatefold::cuda {
 
-// From here on LaunchShape::early is possible.
+// The compute capability from which on LaunchShape::early is possible.
 constexpr int least_early_capability = 90;
 
 struct LaunchShape {

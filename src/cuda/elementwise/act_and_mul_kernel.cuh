@@ -138,7 +138,7 @@ struct Unit<Element, Access::elements> {
 
 // One block per tile: x counts them along a row; y and z, which hold 65535 each, from row to row. All of a thread's
 // loads are issued before the first is used. The output may be one of the inputs: whoever writes a unit is the one who
-// read it, before. The block's addresses are worked out while the kernel before it ends.
+// read it, before. The blocks may be in place before the kernel before them has ended, for which they wait.
 template <class Element, class Activation, class Config>
 __global__ void __launch_bounds__(Config::value.threads())
     act_and_mul_kernel(const __grid_constant__ ActAndMulParams p, const Activation activation) {

@@ -59,13 +59,10 @@ template <class Config>
 Status launch_act_and_mul(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                           cudaStream_t stream) {
   constexpr ActAndMulConfig config = Config::value;
+  const bool early = device.capability >= least_early_capability;
   return with_element(problem.dtype, [&](auto element) {
     using Element = typename decltype(element)::type;
     ActAndMulParams params = act_and_mul_params(problem, operands, Unit<Element, config.access>::elements);
-    params.tile = pick_tile(
-        params.rows, params.columns, config.log2_threads,
-        pick_log2_units(params.rows * params.columns, config.log2_threads, config.log2_units, device.multiprocessors));
-    fill_steps(params, Unit<Element, config.access>::bytes, Unit<Element, config.access>::input_bytes);
     if constexpr (Config::value.access == Access::vectors) {
       const int threads = pick_row_threads(params.columns, device.multiprocessors);
       const std::int64_t blocks = ceil_div(params.columns, threads);
@@ -75,12 +72,16 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
           return launch_kernel(act_and_mul_row_kernel<Element, Activation, Config>,
                                {.grid = dim3(static_cast<unsigned>(blocks)),
                                 .block = dim3(static_cast<unsigned>(threads)),
-                                .early = device.capability >= least_early_capability},
+                                .early = early},
                                device.index, stream, params.gate, params.up, params.out, params.columns,
                                Activation(problem.activation));
         });
       }
     }
+    params.tile = pick_tile(
+        params.rows, params.columns, config.log2_threads,
+        pick_log2_units(params.rows * params.columns, config.log2_threads, config.log2_units, device.multiprocessors));
+    fill_steps(params, Unit<Element, config.access>::bytes, Unit<Element, config.access>::input_bytes);
     const BlockGrid grid =
         block_grid(ceil_div(params.columns, params.tile.columns()), ceil_div(params.rows, params.tile.rows()));
     if (!grid.fits) {
@@ -90,9 +91,7 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
     return with_activation(problem.activation.kind, [&](auto kind) {
       using Activation = GatedActivation<decltype(kind)::value>;
       return launch_kernel(act_and_mul_kernel<Element, Activation, Config>,
-                           {.grid = dim3(grid.x, grid.y, grid.z),
-                            .block = dim3(config.threads()),
-                            .early = device.capability >= least_early_capability},
+                           {.grid = dim3(grid.x, grid.y, grid.z), .block = dim3(config.threads()), .early = early},
                            device.index, stream, params, Activation(problem.activation));
     });
   });
