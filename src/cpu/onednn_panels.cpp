@@ -11,14 +11,15 @@ constexpr std::int64_t panel_bytes = 256 << 10;    // of one panel in fp32, to s
 constexpr std::int64_t row_block_bytes = 4 << 20;  // of one row block of x in fp32
 constexpr std::int64_t most_rows = 256;            // reading a panel again costs little beside so many rows
 constexpr std::int64_t fewest_rows = 16;
+constexpr std::int64_t fewest_panels = 8;  // whatever threads there are: a panel's width orders its kernel's sums
 constexpr std::size_t alignment = 64;
 
 std::int64_t row_bytes(std::int64_t depth) { return std::max<std::int64_t>(depth, 1) * 4; }
 
-// A panel should fill its part of the cache, and there should be one for each thread.
-std::int64_t wanted_width(const Problem& problem, int threads) {
+// A panel should fill its part of the cache, and there should be enough of them to share out.
+std::int64_t wanted_width(const Problem& problem) {
   const std::int64_t fitting = panel_bytes / row_bytes(problem.hidden_size);
-  const std::int64_t shared_out = (problem.intermediate_size + threads - 1) / threads;
+  const std::int64_t shared_out = (problem.intermediate_size + fewest_panels - 1) / fewest_panels;
   const std::int64_t width = std::clamp(std::min(fitting, shared_out), narrowest, widest);
   return std::min(width / narrowest * narrowest, problem.intermediate_size);
 }
@@ -52,7 +53,7 @@ Panels make_panels(const Problem& problem, bool native, int threads) {
   panels.has_gate = problem.op != Op::gemm;
   panels.depth = problem.hidden_size;
   panels.row_block = block_rows(problem.hidden_size);
-  panels.width = wanted_width(problem, threads);
+  panels.width = wanted_width(problem);
   panels.threads = threads;
   const std::int64_t block = problem.layout.interleaved() ? problem.layout.block : 1;
   if (!panels.widened && block > 1 && block < problem.intermediate_size) {

@@ -63,6 +63,7 @@ class ProductsExecutor final : public Executor {
         activates_(can_activate(problem.activation.kind)),
         multiplies_(problem.op != Op::gemm && can_multiply(problem.activation.kind)),
         panels_(make_panels(problem, native, thread_limit())) {
+    const SingleThreaded single;  // a kernel is made for the threads that it will have
     up_ = Product(p_, panels_, multiplies_ ? Epilogue::multiply : Epilogue::none, ld_weights(Half::up), panels_.direct);
     if (p_.op == Op::gate_up) {
       gate_ = Product(p_, panels_, activates_ ? Epilogue::activate : Epilogue::none, ld_weights(Half::gate), false);
@@ -135,6 +136,7 @@ class ProductsExecutor final : public Executor {
     std::atomic<bool> good = true;
 #pragma omp parallel num_threads(panels_.threads)
     {
+      const SingleThreaded single;
       std::byte* memory = operands.workspace + block.workspace.threads +
                           static_cast<std::size_t>(this_thread()) * block.workspace.per_thread;
       if (panels_.widened) {
