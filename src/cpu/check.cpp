@@ -43,11 +43,18 @@ BoundTerms bound_terms(const Problem& p, bool zero_mean) {
   return terms;
 }
 
+// How far a sum's rounding can carry the result. A sum that is infinite is so in any precision: activations and clamps
+// that make a number of it make the same one.
+double error_of_sum(double sum, double magnitude, double effect) {
+  return std::isinf(sum) ? 0.0 : magnitude * std::abs(effect);
+}
+
 double bound(const BoundTerms& terms, const Activation& act, const Tile::Entry& e) {
   // Only where sigma ~ e^z: for z > 0 it is near 1. Beyond 1024 nothing is left of it.
   const double tail = std::clamp(-exponent(act, e.gate), 0.0, 1024.0);
   const double evaluation = std::max(terms.evaluation, terms.exponential * tail);
-  const double sums = terms.slope * e.gate_magnitude * std::abs(e.factor) + e.up_magnitude * std::abs(e.activated);
+  const double sums =
+      terms.slope * error_of_sum(e.gate, e.gate_magnitude, e.factor) + error_of_sum(e.up, e.up_magnitude, e.activated);
   const double cancelled = terms.cancellation > 0.0 ? terms.cancellation * std::abs(e.gate * e.factor) : 0.0;
   // sigma below 2^-126 may be flushed to 0, where |g| < 128; so may a subnormal gate or up.
   const double flushed = 0x1p-119 * std::abs(e.factor) + 0x1p-126 * std::abs(e.activated);
@@ -67,6 +74,7 @@ double bound_ratio(double out, const Tile::Entry& truth, double bound, DType dty
     const bool may_overflow = std::abs(truth.value) + bound >= largest_finite(dtype);
     return may_overflow && std::signbit(out) == std::signbit(truth.value) ? 0.0 : wrong;
   }
+  if (!std::isfinite(bound)) return out == truth.value ? 0.0 : wrong;  // it would let anything through, or nothing
   const double ratio = std::abs(out - truth.value) / bound;
   return std::isnan(ratio) ? wrong : ratio;
 }

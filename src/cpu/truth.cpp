@@ -33,6 +33,7 @@ double load_column(const HalfView& half, DType dtype, std::int64_t row, std::int
 
 void finish(const Activation& act, Tile::Entry& entry, double gate, double up) {
   entry.gate = gate;
+  entry.up = up;
   entry.activated = activate(act, gate);
   entry.factor = linear_factor(act, up);
   entry.value = entry.activated * entry.factor;
@@ -75,7 +76,7 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
           break;
         case Op::gemm:
           entry.activated = 1.0;
-          entry.factor = entry.value = up_products.sum[i][j];
+          entry.up = entry.factor = entry.value = up_products.sum[i][j];
           break;
         case Op::gemm_gated:
           finish(p.activation, entry, load(o.gate, p.dtype, row * p.ld_gate + column), up_products.sum[i][j]);

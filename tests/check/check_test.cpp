@@ -78,6 +78,37 @@ TEST(CheckByHand, NonFiniteResults) {
   EXPECT_EQ(check_one_product(big, 2.0F, big).violations, 1);
 }
 
+// A gate or an up that is infinite, of a sum or of an operand, and of which the activation or the clamp makes a number.
+TEST(CheckByHand, FiniteResultsOfInfiniteSums) {
+  const auto inf = static_cast<float>(infinity);
+  const auto violations = [](const Activation& activation, float gate, float up, float out) {
+    const float x = 1.0F;
+    const Desc desc{.op = GATEFOLD_OP_GATE_UP,
+                    .dtype = GATEFOLD_DTYPE_FP32,
+                    .device = GATEFOLD_DEVICE_CPU,
+                    .layout = Layout::separate(),
+                    .activation = activation,
+                    .hidden_size = 1,
+                    .intermediate_size = 1};
+    return check(desc, {.tokens = 1, .x = &x, .gate = &gate, .up = &up, .out = &out}, GATEFOLD_DATA_ANY).violations;
+  };
+  const Activation relu = Activation::relu();
+  EXPECT_EQ(violations(relu, -inf, 2.0F, 12345.0F), 1);
+  EXPECT_EQ(violations(relu, -inf, 2.0F, inf), 1);
+  EXPECT_EQ(violations(relu, -inf, 2.0F, 0.0F), 0);
+  EXPECT_EQ(violations(relu, -inf, 0.0F, 0.0F), 0);
+  EXPECT_EQ(violations(relu, -inf, 0.0F, 1.0F), 1);
+  EXPECT_EQ(violations(Activation::sigmoid(), inf, 2.0F, 2.0F), 0);
+  EXPECT_EQ(violations(Activation::sigmoid(), inf, 2.0F, 2.001F), 1);
+  EXPECT_EQ(violations(Activation::sigmoid(), -inf, 2.0F, 0.0F), 0);
+  EXPECT_EQ(violations(Activation::sigmoid(), -inf, 2.0F, 1.0F), 1);
+  const Activation clamped = Activation::swiglu_clamped(7.0F, 0.0F, 1.0F);  // sigma is 1/2
+  EXPECT_EQ(violations(clamped, inf, 2.0F, 10.5F), 0);
+  EXPECT_EQ(violations(clamped, inf, 2.0F, 10.6F), 1);
+  EXPECT_EQ(violations(clamped, 2.0F, -inf, -6.0F), 0);
+  EXPECT_EQ(violations(clamped, 2.0F, -inf, 6.0F), 1);
+}
+
 TEST(CheckByHand, NothingToCheck) {
   const Desc desc{.op = GATEFOLD_OP_ACT_AND_MUL,
                   .dtype = GATEFOLD_DTYPE_BF16,
