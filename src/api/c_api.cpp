@@ -21,6 +21,7 @@ constexpr std::uintptr_t workspace_alignment = 256;
 struct ThreadStrings {
   std::string error;
   std::string answer;
+  const char* fixed_error = nullptr;  // in place of `error`: a message that takes no memory
 };
 
 ThreadStrings& thread_strings() {
@@ -30,7 +31,13 @@ ThreadStrings& thread_strings() {
 
 gatefold_status report(const Status& status) {
   thread_strings().error = status.message();
+  thread_strings().fixed_error = nullptr;
   return status.code();
+}
+
+gatefold_status out_of_memory() noexcept {
+  thread_strings().fixed_error = "host memory: an allocation failed";
+  return GATEFOLD_ERROR_OUT_OF_MEMORY;
 }
 
 // Runs a body that returns a Status, and lets nothing out but a code.
@@ -39,13 +46,18 @@ gatefold_status guarded(Body body) noexcept {
   try {
     return report(body());
   } catch (const std::bad_alloc&) {
-    thread_strings().error.clear();  // storing a message could fail as well
-    return GATEFOLD_ERROR_OUT_OF_MEMORY;
+    return out_of_memory();
+  } catch (const StatusError& error) {
+    try {
+      return report(error.status());
+    } catch (...) {
+      return out_of_memory();
+    }
   } catch (const std::exception& error) {
     try {
       return report({GATEFOLD_ERROR_INTERNAL, error.what()});
     } catch (...) {
-      return GATEFOLD_ERROR_OUT_OF_MEMORY;
+      return out_of_memory();
     }
   } catch (...) {
     return GATEFOLD_ERROR_INTERNAL;
@@ -71,6 +83,15 @@ Status unknown_device(const gatefold_device& device) {
 // No run has a negative number of tokens; a question about one gets the answer for none.
 std::int64_t at_least_none(std::int64_t tokens) { return std::max<std::int64_t>(tokens, 0); }
 
+// Whatever an op keeps for its tokens, in bytes, fits 64 bits: an mlp's h too, which no argument points at.
+Status check_tokens(const Problem& problem, const char* name, std::int64_t tokens) {
+  const std::int64_t widest = std::max(problem.intermediate_size, problem.hidden_size);
+  if (widest > 0 && tokens > std::numeric_limits<std::int64_t>::max() / 64 / widest) {
+    return invalid(name, ": ", tokens, " x ", widest, " overflows 64-bit indexing");
+  }
+  return {};
+}
+
 Status check_workspace(const gatefold_plan& plan, const Operands& operands) {
   const std::size_t needed = plan.selection.workspace_size(operands.tokens);
   if (operands.workspace_size < needed) {
@@ -94,8 +115,12 @@ Status create(const gatefold_desc* desc, gatefold_plan** plan) {
   auto made = std::make_unique<gatefold_plan>();
   if (Status status = validate(*desc, made->problem); !status.ok()) return status;
   const Problem& problem = made->problem;
-  const std::string forced =
-      desc->implementation != nullptr ? desc->implementation : forced_by_environment(problem.op, problem.device);
+  std::string forced;
+  if (desc->implementation != nullptr) {
+    forced = desc->implementation;
+  } else if (Status status = forced_by_environment(problem.op, problem.device, forced); !status.ok()) {
+    return status;
+  }
   if (Status status = Selection::make(problem, forced, made->selection); !status.ok()) return status;
   *plan = made.release();
   return {};
@@ -107,6 +132,7 @@ Status run(const gatefold_plan* plan, const gatefold_args* args) {
   Operands operands;
   if (Status status = validate(plan->problem, *args, operands); !status.ok()) return status;
   if (empty_output(plan->problem, operands.tokens)) return {};
+  if (Status status = check_tokens(plan->problem, "tokens", operands.tokens); !status.ok()) return status;
   if (Status status = check_workspace(*plan, operands); !status.ok()) return status;
   return plan->selection.run(operands);
 }
@@ -135,7 +161,10 @@ Status check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data
 
 extern "C" {
 
-const char* gatefold_last_error(void) { return thread_strings().error.c_str(); }
+const char* gatefold_last_error(void) {
+  const ThreadStrings& strings = thread_strings();
+  return strings.fixed_error != nullptr ? strings.fixed_error : strings.error.c_str();
+}
 
 const char* gatefold_version(void) { return GATEFOLD_VERSION_STRING; }
 
@@ -150,11 +179,7 @@ gatefold_status gatefold_plan_workspace_size(const gatefold_plan* plan, int64_t 
     if (plan == nullptr) return null_argument("gatefold_plan_workspace_size", "plan");
     if (bytes == nullptr) return null_argument("gatefold_plan_workspace_size", "bytes");
     if (max_tokens < 0) return invalid("max_tokens: ", max_tokens, " is negative");
-    const Problem& problem = plan->problem;
-    const std::int64_t widest = std::max(problem.intermediate_size, problem.hidden_size);
-    if (widest > 0 && max_tokens > std::numeric_limits<std::int64_t>::max() / 64 / widest) {
-      return invalid("max_tokens: ", max_tokens, " x ", widest, " overflows 64-bit indexing");
-    }
+    if (Status status = check_tokens(plan->problem, "max_tokens", max_tokens); !status.ok()) return status;
     *bytes = max_tokens == 0 ? 0 : plan->selection.workspace_size(max_tokens);
     return {};
   });

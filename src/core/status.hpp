@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,10 +25,26 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// The parts, streamed one after the other.
+// A failure on its way through code that returns something else. The interface turns it back into its status.
+class StatusError : public std::exception {
+ public:
+  explicit StatusError(Status status) : status_(std::move(status)) {}
+  const char* what() const noexcept override { return status_.message().c_str(); }
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  Status status_;
+};
+
+inline void throw_if_failed(Status status) {
+  if (!status.ok()) throw StatusError(std::move(status));
+}
+
+// The parts, streamed one after the other. Numbers are written as C writes them, whatever the program's locale.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << parts);
   return out.str();
 }

@@ -1,7 +1,7 @@
 #include "dispatch/mlp.hpp"
 
 #include <algorithm>
-#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "dispatch/registry.hpp"
@@ -94,16 +94,18 @@ class ComposedMlpImplementation final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    Selection gate_up;
-    Selection down;
-    require(Selection::make(gate_up_of(problem), forced_by_environment(Op::gate_up, problem.device), gate_up));
-    require(Selection::make(down_of(problem), forced_by_environment(Op::gemm, problem.device), down));
+    Selection gate_up = select(gate_up_of(problem));  // first, so that it is the first to complain
+    Selection down = select(down_of(problem));
     return std::make_unique<ComposedMlp>(problem, std::move(gate_up), std::move(down));
   }
 
  private:
-  static void require(const Status& status) {
-    if (!status.ok()) throw std::runtime_error(status.message());
+  static Selection select(const Problem& product) {
+    std::string forced;
+    Selection selection;
+    throw_if_failed(forced_by_environment(product.op, product.device, forced));
+    throw_if_failed(Selection::make(product, forced, selection));
+    return selection;
   }
 };
 

@@ -37,6 +37,24 @@ bool is_implementation(Op op, Device device, std::string_view name) {
   return std::any_of(list.begin(), list.end(), [&](const Implementation* i) { return i->name() == name; });
 }
 
+// Of every op on every device, each once.
+std::vector<std::string> every_name() {
+  std::vector<std::string> result;
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    for (const Op op : {Op::act_and_mul, Op::gemm, Op::gemm_gated, Op::gate_up, Op::mlp}) {
+      for (std::string& name : names(implementations(op, device))) {
+        if (std::ranges::find(result, name) == result.end()) result.push_back(std::move(name));
+      }
+    }
+  }
+  return result;
+}
+
+bool is_implementation_of_any(std::string_view name) {
+  const std::vector<std::string> known = every_name();
+  return std::ranges::find(known, name) != known.end();
+}
+
 Status check_kernel(const Implementation& implementation, const Problem& problem, std::string_view kernel) {
   const std::vector<std::string> kernels = implementation.kernels(problem);
   if (std::ranges::find(kernels, kernel) != kernels.end()) return {};
@@ -46,12 +64,18 @@ Status check_kernel(const Implementation& implementation, const Problem& problem
 
 }  // namespace
 
-std::string forced_by_environment(Op op, Device device) {
+Status forced_by_environment(Op op, Device device, std::string& forced) {
+  forced.clear();
   const char* value = std::getenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
   if (value == nullptr) return {};
   std::istringstream wanted(value);
   for (std::string name; std::getline(wanted, name, ',');) {
-    if (is_implementation(op, device, Forced(name).implementation)) return name;
+    const std::string_view implementation = Forced(name).implementation;
+    if (!name.empty() && !is_implementation_of_any(implementation)) {
+      return invalid("GATEFOLD_IMPL: \"", implementation, "\" is no implementation in this build, which has ",
+                     joined(every_name()));
+    }
+    if (forced.empty() && is_implementation(op, device, implementation)) forced = name;
   }
   return {};
 }

@@ -48,7 +48,7 @@ class Selection {
 };
 
 // What GATEFOLD_IMPL forces for an op on a device: the first of its comma-separated names (a kernel's may follow) whose
-// implementation is in their list, or "".
-std::string forced_by_environment(Op op, Device device);
+// implementation is in their list, or "". Fails if no op of this build has one of the names: it is misspelt.
+Status forced_by_environment(Op op, Device device, std::string& forced);
 
 }  // namespace gatefold

@@ -94,6 +94,22 @@ TEST(BadArgs, NegativeAndOverflowingTokens) {
   }
 }
 
+// h [T, F] lies in the workspace, so that no argument's size tells of it. Nothing is read: the pointers are made up.
+TEST(BadArgs, OverflowingWorkspaceOfAnMlp) {
+  ValidCall call(GATEFOLD_OP_MLP);
+  constexpr std::int64_t tokens = std::int64_t{1} << 40;
+  call.desc.hidden_size = 1;
+  call.desc.intermediate_size = std::int64_t{1} << 30;
+  call.args.tokens = tokens;
+  const auto place = [](std::uintptr_t index) { return reinterpret_cast<void*>(index << 44); };
+  call.args.x = place(1);
+  call.args.gate = place(2);
+  call.args.up = place(3);
+  call.args.down = place(4);
+  call.args.out = place(5);
+  expect_run_refused(call, {"tokens: 1099511627776 x 1073741824 overflows 64-bit indexing"});
+}
+
 TEST(BadArgs, OutputOverAnInput) {
   for (const gatefold_op op : ops) {
     for (const Pointer& input : inputs) {

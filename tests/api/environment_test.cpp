@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <locale>
 
 #include "api/valid_call.hpp"
 #include "gatefold/gatefold.hpp"
@@ -27,7 +28,7 @@ TEST_F(Environment, ForcesTheFirstNameThatTheOpHas) {
   setenv("GATEFOLD_IMPL", "composed,reference", 1);  // composed is an mlp's
   EXPECT_EQ(chosen(desc), "reference");
   EXPECT_EQ(chosen(ValidCall(GATEFOLD_OP_MLP).desc), "composed");
-  setenv("GATEFOLD_IMPL", "no-such-name", 1);
+  setenv("GATEFOLD_IMPL", "composed", 1);
   EXPECT_EQ(chosen(desc), unforced);
   setenv("GATEFOLD_IMPL", "", 1);
   EXPECT_EQ(chosen(desc), unforced);
@@ -51,6 +52,37 @@ TEST_F(Environment, ReachesTheProductsInsideAnMlp) {
   EXPECT_NE(std::string(candidate.reason).find("gate_up by reference, gemm by reference"), std::string::npos)
       << candidate.reason;
   gatefold_plan_destroy(plan);
+}
+
+TEST_F(Environment, AMisspeltNameIsRefusedWithTheKnownOnes) {
+  setenv("GATEFOLD_IMPL", "reference,refrence", 1);
+  for (const gatefold_op op : {GATEFOLD_OP_GATE_UP, GATEFOLD_OP_MLP}) {
+    expect_refused(ValidCall(op).desc, {"GATEFOLD_IMPL", "\"refrence\"", "composed", "reference"});
+  }
+  gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
+  desc.implementation = "composed";  // the products inside look at the variable
+  expect_refused(desc, {"GATEFOLD_IMPL", "\"refrence\""});
+}
+
+TEST_F(Environment, WhatAProductInsideAnMlpCantDoIsUnsupported) {
+  setenv("GATEFOLD_IMPL", "reference:64x64", 1);
+  gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
+  desc.implementation = "composed";
+  expect_refused(desc, {"reference has no kernel \"64x64\"", "gate_up"}, GATEFOLD_ERROR_UNSUPPORTED);
+}
+
+struct Grouping : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST_F(Environment, MessagesDontFollowTheLocale) {
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Grouping));
+  gatefold_desc desc = ValidCall(GATEFOLD_OP_GEMM).desc;
+  desc.hidden_size = 4096;
+  desc.ld_x = 4000;
+  expect_refused(desc, {"x: leading dimension 4000 < hidden_size 4096"});
+  std::locale::global(before);
 }
 
 TEST_F(Environment, IsReadWhenThePlanIsMade) {

@@ -50,12 +50,16 @@ class Fake final : public Implementation {
   std::string details_;
 };
 
-std::vector<const Implementation*> registered;  // what implementations() answers
+std::vector<const Implementation*> registered;            // what implementations() answers
+std::vector<const Implementation*> registered_elsewhere;  // and for an mlp
 
 class SelectionTest : public testing::Test {
  protected:
   SelectionTest() { unsetenv("GATEFOLD_IMPL"); }
-  ~SelectionTest() override { registered.clear(); }
+  ~SelectionTest() override {
+    registered.clear();
+    registered_elsewhere.clear();
+  }
 
   static Selection make(const std::vector<const Fake*>& list, std::string_view forced = {}) {
     registered.assign(list.begin(), list.end());
@@ -173,21 +177,41 @@ TEST_F(SelectionTest, EveryCandidateHasItsReason) {
 }
 
 TEST_F(SelectionTest, EnvironmentForcesTheFirstNameOfThisList) {
+  const auto forced = [](const char* value) {
+    setenv("GATEFOLD_IMPL", value, 1);
+    std::string name = "not set";
+    const Status status = forced_by_environment(Op::gemm, Device::cpu, name);
+    unsetenv("GATEFOLD_IMPL");
+    EXPECT_TRUE(status.ok()) << status.message();
+    return name;
+  };
   registered = {&small, &general};
-  EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "");
-  setenv("GATEFOLD_IMPL", "elsewhere,general,small", 1);
-  EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "general");
-  setenv("GATEFOLD_IMPL", "elsewhere:64x64,general:128x64,small", 1);
-  EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "general:128x64");
-  setenv("GATEFOLD_IMPL", "elsewhere", 1);
-  EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "");
-  setenv("GATEFOLD_IMPL", "", 1);
-  EXPECT_EQ(forced_by_environment(Op::gemm, Device::cpu), "");
+  registered_elsewhere = {&last};
+  EXPECT_EQ(forced("last,general,small"), "general");
+  EXPECT_EQ(forced("last:64x64,general:128x64,small"), "general:128x64");
+  EXPECT_EQ(forced("last"), "");
+  EXPECT_EQ(forced(""), "");
+}
+
+TEST_F(SelectionTest, EnvironmentIsRefusedIfNoOpHasTheName) {
+  registered = {&small, &general};
+  registered_elsewhere = {&last};
+  for (const char* value : {"smal", "general,smal", "smal:64x64,general"}) {
+    setenv("GATEFOLD_IMPL", value, 1);
+    std::string name;
+    const Status status = forced_by_environment(Op::gemm, Device::cpu, name);
+    EXPECT_EQ(status.code(), GATEFOLD_ERROR_INVALID_ARGUMENT) << value;
+    EXPECT_EQ(status.message(),
+              "GATEFOLD_IMPL: \"smal\" is no implementation in this build, which has small, "
+              "general, last");
+  }
   unsetenv("GATEFOLD_IMPL");
 }
 
 }  // namespace
 
-std::span<const Implementation* const> implementations(Op /*op*/, Device /*device*/) { return registered; }
+std::span<const Implementation* const> implementations(Op op, Device /*device*/) {
+  return op == Op::mlp ? registered_elsewhere : registered;
+}
 
 }  // namespace gatefold
