@@ -66,6 +66,12 @@ bool mistakes_rest(const std::string& kernel, std::int64_t depth) {
   return kernel.find("amx") != std::string::npos && depth % 32 != 0;
 }
 
+// oneDNN's plain GEMM of bf16 takes terms in pairs, and an odd last one with whatever stands behind it times zero: an
+// infinity there makes NaN of the whole row.
+bool mistakes_odd_depth(const std::string& kernel, const MatmulShape& shape) {
+  return kernel.rfind("gemm", 0) == 0 && shape.in == DType::bf16 && shape.depth % 2 != 0;
+}
+
 // oneDNN's reference code stands in for what it has no kernel for, and is slower than widening.
 bool is_reference(const std::string& kernel) { return kernel.rfind("ref", 0) == 0; }
 
@@ -104,7 +110,7 @@ Matmul::Matmul(const MatmulShape& shape, Epilogue epilogue, const Activation& ac
   const dnnl::matmul::primitive_desc description = describe(x_, weights_, out_, attributes);
   scratchpad_ = description.scratchpad_desc();
   kernel_ = description.impl_info_str();
-  better_widened_ = is_reference(kernel_) || mistakes_rest(kernel_, shape.depth);
+  better_widened_ = is_reference(kernel_) || mistakes_rest(kernel_, shape.depth) || mistakes_odd_depth(kernel_, shape);
   primitive_ = dnnl::matmul(description);
 }
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/targets.hpp"
+#include "support/special_products.hpp"
 
 // act_and_mul at the edges of the number range, held against PyTorch's own formulas in fp32: what is NaN there is NaN
 // here, what is infinite there is infinite here with the same sign, and the rest is within its bound of the truth.
@@ -108,6 +109,33 @@ TEST_P(SpecialValues, BehaveAsPyTorchs) {
       EXPECT_EQ(report.violations, 0) << "gate " << edge[report.worst_column].gate << " up "
                                       << edge[report.worst_column].up << " gave "
                                       << experiment.out(0, report.worst_column);
+    }
+  }
+}
+
+class SpecialProducts : public TargetTest {};
+INSTANTIATE_TEST_SUITE_P(All, SpecialProducts,
+                         testing::ValuesIn(targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})),
+                         target_name);
+
+TEST_P(SpecialProducts, InTheFirstAMiddleAndTheLastTerm) {
+  Random random = test_random();
+  const auto run = [&](const Activation& activation, Extremes extremes, std::int64_t D, std::int64_t k) {
+    Spec s = spec(special_rows, D, special_columns);
+    s.activation = activation;
+    SCOPED_TRACE(describe(s) + ", term " + std::to_string(k));
+    Experiment experiment(s, random);
+    set_special_products(experiment, extremes, k);
+    if (!experiment.run(GetParam().implementation)) return;
+    const gatefold_error_report report = experiment.check(GATEFOLD_DATA_ANY);
+    EXPECT_EQ(report.violations, 0) << "row " << report.worst_row << " column " << report.worst_column << ": "
+                                    << experiment.out(report.worst_row, report.worst_column);
+  };
+  for (const Activation& activation : activations_of(GetParam().op)) {
+    for (const Extremes extremes : {Extremes::subnormal, Extremes::infinite}) {
+      for (const std::int64_t D : {67, 96}) {
+        for (const std::int64_t k : {std::int64_t{0}, D / 2, D - 1}) run(activation, extremes, D, k);
+      }
     }
   }
 }

@@ -71,6 +71,10 @@ class Experiment {
   void set_up_operand(std::int64_t t, std::int64_t f, double value) {
     (up_ ? *up_ : *gate_).set(t, positions_.up[f], value);
   }
+  void set_gate_weight(std::int64_t f, std::int64_t k, double value) { gate_->set(positions_.gate[f], k, value); }
+  void set_up_weight(std::int64_t f, std::int64_t k, double value) {
+    (up_ ? *up_ : *gate_).set(positions_.up[f], k, value);
+  }
   void set_x(std::int64_t t, std::int64_t k, double value) { x_->set(t, k, value); }
   void set_out(std::int64_t t, std::int64_t c, double value) { out_->set(t, c, value); }
 
