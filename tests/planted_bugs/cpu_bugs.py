@@ -75,4 +75,14 @@ BUGS = [
         "multiply_panel(panel, Half::gate, activated);", "multiply_panel(panel, Half::up, activated);", VECTOR),
     Bug("vector", "skips the last panel of columns", "src/cpu/vector_products.cpp",
         "(p_.intermediate_size + panel_width - 1) / panel_width", "p_.intermediate_size / panel_width", VECTOR),
+    Bug("vector", "skips terms of a sum where x is 0", "src/cpu/dots.cpp",
+        "sums[0][i] += value(weights[i][k]) * x[k];",
+        "sums[0][i] += x[k] == 0.0F ? 0.0F : value(weights[i][k]) * x[k];", VECTOR),
+    Bug("vector", "makes 0 of relu(NaN)", "src/cpu/vector_math.cpp",
+        "return g < 0.0F ? 0.0F : g; });", "return g > 0.0F ? g : 0.0F; });", VECTOR),
+    Bug("vector", "reaches back over finished columns with a row's last piece", "src/cpu/act_and_mul.cpp",
+        "      const std::int64_t count = loadable(gate.map, begin, end);\n",
+        "      std::int64_t count = loadable(gate.map, begin, end);\n"
+        "      if (gate.map.period == gate.map.block && begin >= piece && begin + count == end) {\n"
+        "        begin = end - piece;\n        count = piece;\n      }\n", VECTOR + ":InPlace*"),
 ]
