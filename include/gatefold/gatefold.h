@@ -11,6 +11,11 @@
 // No function throws, prints or exits. A function that fails returns a status other than GATEFOLD_SUCCESS, leaves its
 // outputs untouched, and keeps one line for the calling thread that names the thing and the values that disagree:
 // gatefold_last_error().
+//
+// The CPU's functions share work out by OpenMP, with what comes from it: its first parallel region starts threads, and
+// where the system refuses them the OpenMP runtime ends the process (OMP_NUM_THREADS=1 starts none). A child that was
+// forked after a parallel region has no such threads, and GCC's runtime waits for them for ever: fork before, or run an
+// executable in the child.
 #ifndef GATEFOLD_GATEFOLD_H
 #define GATEFOLD_GATEFOLD_H
 
@@ -148,7 +153,8 @@ GATEFOLD_API void gatefold_plan_destroy(gatefold_plan* plan);  // null is fine
 GATEFOLD_API gatefold_status gatefold_plan_workspace_size(const gatefold_plan* plan, int64_t max_tokens, size_t* bytes);
 
 // Computes. On the CPU the result is there on return; on a GPU it is in stream order. Never allocates, synchronises,
-// compiles or tunes. Results are bit-identical from run to run on one device and one implementation.
+// compiles or tunes; but on the CPU "onednn" makes small objects in every run and its kernels in the first, and OpenMP
+// starts its threads. Results are bit-identical from run to run on one device and one implementation.
 GATEFOLD_API gatefold_status gatefold_run(const gatefold_plan* plan, const gatefold_args* args);
 
 // The name of the implementation that a run of `tokens` tokens takes. Valid as long as the plan.
