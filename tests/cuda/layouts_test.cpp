@@ -33,6 +33,26 @@ TEST_P(ProductsOfPairs, EveryLayoutByEveryKernel) {
   }
 }
 
+class OddBlocks : public TargetTest {};
+INSTANTIATE_TEST_SUITE_P(All, OddBlocks,
+                         testing::ValuesIn(targets({GATEFOLD_OP_ACT_AND_MUL, GATEFOLD_OP_GATE_UP, GATEFOLD_OP_MLP})),
+                         target_name);
+
+// Blocks that no shift finds, of whole vectors and of parts of them, in several tiles and in rows with padding.
+TEST_P(OddBlocks, AreFollowed) {
+  Random random = test_random();
+  for (const std::int64_t block : {3, 5, 6, 7, 12, 24, 40, 48, 56, 96, 1000}) {
+    for (const std::int64_t blocks : {2, 13}) {
+      for (const std::int64_t padding : {0, 16}) {
+        Spec s = spec(GetParam().op == GATEFOLD_OP_MLP ? 3 : 37, 72, blocks * block);
+        s.layout = random() % 2 == 0 ? Layout::interleaved_gate_up(block) : Layout::interleaved_up_gate(block);
+        s.padding = {.gate = padding, .out = padding};
+        expect_right(s, random);
+      }
+    }
+  }
+}
+
 // Blocks of 32 rows, which most tiles' halves cut: these come in several boxes.
 TEST_P(ProductsOfPairs, BlocksThatTilesCut) {
   Random random = test_random();

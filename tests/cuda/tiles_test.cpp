@@ -71,6 +71,23 @@ TEST(Tiles, LongRowsTakeLargeBlocks) {
   EXPECT_EQ(pick_row_threads(std::int64_t{1} << 40, 132), 1024);
 }
 
+// Of runs of 3 units columns 0, 1, 2 begin at 0, 1, 2, then 3, 4, 5 at 6, 7, 8; and the quotient is exact for any
+// length and column, those of which it would be one too large among them.
+TEST(AnyRun, FindsEveryColumn) {
+  const std::int64_t most = (std::int64_t{1} << 62) - 1;
+  for (const std::int64_t length : {std::int64_t{2}, std::int64_t{3}, std::int64_t{5}, std::int64_t{6}, std::int64_t{7},
+                                    std::int64_t{12}, std::int64_t{24}, std::int64_t{1000}, (std::int64_t{1} << 31) - 1,
+                                    (std::int64_t{1} << 31) + 1, (std::int64_t{3} << 40) + 1}) {
+    const AnyRun runs(length);
+    for (std::int64_t c = 0; c < 200; ++c) ASSERT_EQ(runs.input_column(c), c / length * 2 * length + c % length);
+    for (std::int64_t quotient = 1; quotient <= most / length; quotient *= 2) {
+      for (const std::int64_t c : {quotient * length - 1, quotient * length, quotient * length + 1}) {
+        ASSERT_EQ(runs.input_column(c), c / length * 2 * length + c % length) << c << " of runs of " << length;
+      }
+    }
+  }
+}
+
 TEST(Tiles, GridsHoldEveryTile) {
   for (const std::int64_t row_tiles :
        {std::int64_t{1}, std::int64_t{65535}, std::int64_t{65536}, std::int64_t{1} << 31}) {

@@ -4,7 +4,7 @@ namespace gatefold::test {
 
 std::vector<Layout> layouts_for(std::int64_t lines) {
   std::vector<Layout> layouts{Layout::separate(), Layout::gate_up(), Layout::up_gate()};
-  for (const std::int64_t block : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 512}) {
+  for (const std::int64_t block : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 512}) {
     if (lines % block != 0) continue;
     layouts.push_back(Layout::interleaved_gate_up(block));
     layouts.push_back(Layout::interleaved_up_gate(block));

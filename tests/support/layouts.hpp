@@ -7,7 +7,7 @@
 
 namespace gatefold::test {
 
-// Every layout whose block divides F = lines of one half, for blocks that are powers of two and others.
+// Every layout whose block divides F = lines of one half, for blocks of 2^n and of 3 * 2^n.
 std::vector<Layout> layouts_for(std::int64_t lines);
 
 // For line 0, 1, ... of each half, where it stands in the tensor that holds it: built by laying the lines out one after

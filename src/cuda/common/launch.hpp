@@ -5,21 +5,19 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "core/status.hpp"
 #include "cuda/common/error.hpp"
 
 namespace gatefold::cuda {
 
-// The compute capability from which on LaunchShape::early is possible.
-constexpr int least_early_capability = 90;
-
 struct LaunchShape {
   dim3 grid;
   dim3 block;
   int shared_bytes = 0;
   int cluster = 0;     // blocks of a cluster; 0: the kernel knows of none
-  bool early = false;  // may begin while the kernel before it ends: it waits for that itself
+  bool early = false;  // may begin while the kernel before it ends: its code waits for that itself (EarlyLaunch)
 };
 
 // The runtime's description of a launch, which holds pointers into itself.
@@ -60,6 +58,41 @@ Status launch_kernel(void (*kernel)(Parameters...), const LaunchShape& shape, in
   const LaunchConfig config(shape, stream);
   return status_of(cudaLaunchKernelEx(config.get(), kernel, static_cast<Parameters>(arguments)...), "kernel launch",
                    device);
+}
+
+// Whether a kernel's code waits for the kernel before it (ptx::wait_for_previous_grid). That hangs not on the device
+// but on the virtual architecture that the code in use was compiled for: a build for 8.0 runs on 9.0 without the wait.
+inline bool waits_for_previous_grid(const cudaFuncAttributes& attributes) { return attributes.ptxVersion >= 90; }
+
+// LaunchShape::early of one kernel, for a family that is compiled for whatever architectures the project names. Asked
+// once per device. (A family for 9.0 alone has no code without the wait.)
+class EarlyLaunch {
+ public:
+  template <class Kernel>
+  Status operator()(Kernel* kernel, int device, bool& early) {
+    const bool tracked = device >= 0 && device < static_cast<int>(known_.size());
+    const Answer known = tracked ? known_[device].load(std::memory_order_relaxed) : Answer::unknown;
+    early = known == Answer::yes;
+    if (known != Answer::unknown) return {};
+    cudaFuncAttributes attributes{};
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+    if (error != cudaSuccess) return status_of(error, "cudaFuncGetAttributes", device);
+    early = waits_for_previous_grid(attributes);
+    if (tracked) known_[device].store(early ? Answer::yes : Answer::no, std::memory_order_relaxed);
+    return {};
+  }
+
+ private:
+  enum class Answer : std::uint8_t { unknown, no, yes };
+  std::array<std::atomic<Answer>, 64> known_{};
+};
+
+// launch_kernel(), early if the kernel's code waits for the one before it.
+template <auto kernel, class... Arguments>
+Status launch_kernel_early(LaunchShape shape, int device, cudaStream_t stream, const Arguments&... arguments) {
+  static EarlyLaunch early;
+  if (Status status = early(kernel, device, shape.early); !status.ok()) return status;
+  return launch_kernel(kernel, shape, device, stream, arguments...);
 }
 
 // How many clusters of one kernel a device holds at a time: not its multiprocessors over the cluster size, since a

@@ -7,6 +7,10 @@ namespace gatefold::cuda {
 struct ByElements {
   static constexpr ActAndMulConfig value{.access = Access::elements, .log2_threads = 8, .log2_units = 3};
 };
+struct ByElementsOfAnyRun {
+  static constexpr ActAndMulConfig value{
+      .access = Access::elements, .log2_threads = 8, .log2_units = 0, .runs = Runs::any};
+};
 
 namespace {
 
@@ -16,6 +20,9 @@ class Executor final : public DeviceExecutor {
 
  private:
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
+    if (has_odd_runs(problem())) {
+      return launch_act_and_mul<ByElementsOfAnyRun>(problem(), operands, device, stream);
+    }
     return launch_act_and_mul<ByElements>(problem(), operands, device, stream);
   }
 };

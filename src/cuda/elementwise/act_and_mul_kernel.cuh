@@ -17,12 +17,15 @@ enum class Access : std::uint8_t {
   elements,     // one of each, for addresses that 16-byte accesses cannot take
 };
 
+enum class Runs : std::uint8_t { powers_of_two, any };
+
 // Passed to a kernel as a type with a constexpr member `value`: nvcc 13.0 writes host code that does not compile for
 // kernels whose template arguments are structs.
 struct ActAndMulConfig {
   Access access = Access::vectors;
   int log2_threads = 8;
   int log2_units = 2;  // per thread, at most
+  Runs runs = Runs::powers_of_two;
 
   constexpr int threads() const { return 1 << log2_threads; }
   constexpr int units() const { return 1 << log2_units; }
@@ -44,16 +47,21 @@ struct ActAndMulParams {
   std::int64_t gate_stride, up_stride, out_stride;  // bytes from one row to the next
   std::int64_t rows, columns;
 
-  // Column c of a half begins (c >> run_shift) * run_period + (c & run_mask) units after the half's first.
+  // Of runs that are powers of two: column c of a half begins (c >> run_shift) * run_period + (c & run_mask) units
+  // after the half's first.
   std::int64_t run_mask, run_period;
   std::int32_t run_shift;
 
   TileShape tile;
   bool up_first;
-  // Runs, lanes and tiles are powers of two, so the way from a thread's first unit to its others is everyone's.
+  // Runs, lanes and tiles are powers of two, so the way from a thread's first unit to its others is everyone's. Of
+  // other runs a thread has one unit.
   UnitStep steps[most_units];
+  AnyRun any_run;  // of other runs
 
+  template <Runs runs>
   __host__ __device__ std::int64_t input_column(std::int64_t c) const {
+    if constexpr (runs == Runs::any) return any_run.input_column(c);
     return (c >> run_shift) * run_period + (c & run_mask);
   }
 };
@@ -143,12 +151,13 @@ template <class Element, class Activation, class Config>
 __global__ void __launch_bounds__(Config::value.threads())
     act_and_mul_kernel(const __grid_constant__ ActAndMulParams p, const Activation activation) {
   constexpr ActAndMulConfig config = Config::value;
+  static_assert(config.runs == Runs::powers_of_two || config.units() == 1);
   using ThisUnit = Unit<Element, config.access>;
   const TileShape& tile = p.tile;
   const std::uint32_t row_tile = blockIdx.z * gridDim.y + blockIdx.y;
   const std::int64_t row = row_tile * tile.rows() + (threadIdx.x >> tile.log2_lanes);
   const std::int64_t column = blockIdx.x * tile.columns() + (threadIdx.x & ((1U << tile.log2_lanes) - 1));
-  const std::int64_t input_column = p.input_column(column) * ThisUnit::input_bytes;
+  const std::int64_t input_column = p.input_column<config.runs>(column) * ThisUnit::input_bytes;
   const std::byte* gate = p.gate + row * p.gate_stride + input_column;
   const std::byte* up = p.up + row * p.up_stride + input_column;
   std::byte* out = p.out + row * p.out_stride + column * ThisUnit::bytes;

@@ -30,10 +30,16 @@ inline ActAndMulParams act_and_mul_params(const Problem& p, const Operands& o, s
   params.rows = one_row ? 1 : o.tokens;
   params.columns = (one_row ? o.tokens * F : F) / unit_elements;
   params.run_shift = run > 0 ? std::countr_zero(static_cast<std::uint64_t>(run)) : 62;
+  if (run > 1) params.any_run = AnyRun(run);
   params.run_mask = (std::int64_t{1} << params.run_shift) - 1;
   params.run_period = 2 * run;
   params.up_first = p.layout.up_first();
   return params;
+}
+
+// Whether the halves alternate in runs that a shift cannot find. Runs of whole units are, if the layout's blocks are.
+inline bool has_odd_runs(const Problem& p) {
+  return p.layout.interleaved() && !std::has_single_bit(static_cast<std::uint64_t>(p.layout.block));
 }
 
 // Is there nothing but one row of each tensor, from end to end?
@@ -47,7 +53,7 @@ inline void fill_steps(ActAndMulParams& params, std::int64_t unit_bytes, std::in
   for (int i = 0; i < ActAndMulParams::most_units; ++i) {
     const std::int64_t rows = (i >> tile.log2_column_steps) * row_step;
     const std::int64_t columns = (i & ((1 << tile.log2_column_steps) - 1)) * lanes;
-    const std::int64_t input = params.input_column(columns) * input_unit_bytes;
+    const std::int64_t input = params.input_column<Runs::powers_of_two>(columns) * input_unit_bytes;
     const bool used = i < 1 << (tile.log2_column_steps + tile.log2_row_steps);
     params.steps[i] = {rows * params.gate_stride + input, rows * params.up_stride + input,
                        rows * params.out_stride + columns * unit_bytes,
@@ -59,22 +65,18 @@ template <class Config>
 Status launch_act_and_mul(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                           cudaStream_t stream) {
   constexpr ActAndMulConfig config = Config::value;
-  const bool early = device.capability >= least_early_capability;
   return with_element(problem.dtype, [&](auto element) {
     using Element = typename decltype(element)::type;
     ActAndMulParams params = act_and_mul_params(problem, operands, Unit<Element, config.access>::elements);
-    if constexpr (Config::value.access == Access::vectors) {
+    if constexpr (Config::value.access == Access::vectors && Config::value.runs == Runs::powers_of_two) {
       const int threads = pick_row_threads(params.columns, device.multiprocessors);
       const std::int64_t blocks = ceil_div(params.columns, threads);
       if (is_one_row(params) && blocks <= most_blocks_x) {
         return with_activation(problem.activation.kind, [&](auto kind) {
           using Activation = GatedActivation<decltype(kind)::value>;
-          return launch_kernel(act_and_mul_row_kernel<Element, Activation, Config>,
-                               {.grid = dim3(static_cast<unsigned>(blocks)),
-                                .block = dim3(static_cast<unsigned>(threads)),
-                                .early = early},
-                               device.index, stream, params.gate, params.up, params.out, params.columns,
-                               Activation(problem.activation));
+          return launch_kernel_early<act_and_mul_row_kernel<Element, Activation, Config>>(
+              {.grid = dim3(static_cast<unsigned>(blocks)), .block = dim3(static_cast<unsigned>(threads))},
+              device.index, stream, params.gate, params.up, params.out, params.columns, Activation(problem.activation));
         });
       }
     }
@@ -90,9 +92,9 @@ Status launch_act_and_mul(const Problem& problem, const Operands& operands, cons
     }
     return with_activation(problem.activation.kind, [&](auto kind) {
       using Activation = GatedActivation<decltype(kind)::value>;
-      return launch_kernel(act_and_mul_kernel<Element, Activation, Config>,
-                           {.grid = dim3(grid.x, grid.y, grid.z), .block = dim3(config.threads()), .early = early},
-                           device.index, stream, params, Activation(problem.activation));
+      return launch_kernel_early<act_and_mul_kernel<Element, Activation, Config>>(
+          {.grid = dim3(grid.x, grid.y, grid.z), .block = dim3(config.threads())}, device.index, stream, params,
+          Activation(problem.activation));
     });
   });
 }

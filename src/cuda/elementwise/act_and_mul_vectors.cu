@@ -9,6 +9,10 @@ namespace gatefold::cuda {
 struct ByVectors {
   static constexpr ActAndMulConfig value{.access = Access::vectors, .log2_threads = 8, .log2_units = 0};
 };
+struct ByVectorsOfAnyRun {
+  static constexpr ActAndMulConfig value{
+      .access = Access::vectors, .log2_threads = 8, .log2_units = 0, .runs = Runs::any};
+};
 struct Alternating {
   static constexpr ActAndMulConfig value{.access = Access::alternating, .log2_threads = 8, .log2_units = 0};
 };
@@ -38,6 +42,9 @@ class Executor final : public DeviceExecutor {
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
     if (alternates(problem())) {
       return launch_act_and_mul<Alternating>(problem(), operands, device, stream);
+    }
+    if (has_odd_runs(problem())) {
+      return launch_act_and_mul<ByVectorsOfAnyRun>(problem(), operands, device, stream);
     }
     return launch_act_and_mul<ByVectors>(problem(), operands, device, stream);
   }

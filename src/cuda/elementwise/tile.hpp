@@ -53,6 +53,26 @@ constexpr TileShape pick_tile(std::int64_t rows, std::int64_t columns, int log2_
   return best;
 }
 
+// Runs of one half that lie apart (an interleaved layout's blocks), of any length in units: column c of a half begins
+// c + (c / length) * length units after the half's first, since a run of the other half follows each.
+//
+// The division by one multiplication: with inverse = ceil(2^64 / length), c * inverse / 2^64 exceeds c / length by less
+// than c / 2^64, so the quotient is right or one too large.
+struct AnyRun {
+  std::int64_t length = 0;
+  std::uint64_t inverse = 0;
+
+  AnyRun() = default;
+  explicit constexpr AnyRun(std::int64_t of_length)  // 2 or more
+      : length(of_length), inverse(~std::uint64_t{0} / static_cast<std::uint64_t>(of_length) + 1) {}
+
+  constexpr std::int64_t input_column(std::int64_t c) const {
+    __extension__ using Product = unsigned __int128;
+    const auto run = static_cast<std::int64_t>((Product{static_cast<std::uint64_t>(c)} * inverse) >> 64);
+    return c + (run - (run * length > c ? 1 : 0)) * length;
+  }
+};
+
 // Threads of a block that goes along one long row of `units`, one each. Large blocks read longer pieces of each tensor,
 // which is worth up to 0.7 % where there are many of them; where there are few, small ones fill the chip more evenly.
 constexpr int most_row_threads = 1024;
