@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/arithmetic.hpp"
+#include "cuda/implementations.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
 
@@ -247,6 +248,32 @@ TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
           << name(taken->config) << ", " << block;
     }
   }
+}
+
+// With as many tokens as there may be, every kernel's tiles, shares and tokens are counted in 31 bits.
+TEST(MostTokens, AreCountedByEveryKernel) {
+  for (const std::int64_t columns : {8, 64, 4096, 53248, 1 << 20}) {
+    const Problem problem = gated_problem(64, columns);
+    const std::int64_t tokens = most_tokens(problem);
+    EXPECT_LT(tokens, std::int64_t{1} << 31);
+    for (const Kernel& kernel : kernels(DType::bf16, true)) {
+      const Config& c = kernel.config;
+      const std::int64_t tiles =
+          ceil_div(tokens, c.tile_m * c.cluster_m) * ceil_div(columns, std::int64_t{c.columns()} * c.cluster_n);
+      EXPECT_LT(tiles * c.tiles_per_cluster(), std::int64_t{1} << 31) << name(c) << ", " << columns << " columns";
+    }
+  }
+}
+
+// The copy engine's strides have 40 bits: what is longer is another kernel's, even of one row.
+TEST(LongRows, AreLeftToOthers) {
+  Problem problem = plain_problem(64, 64);
+  problem.ld_x = problem.ld_up = problem.ld_out = 64;
+  problem.ld_x = std::int64_t{1} << 39;
+  EXPECT_EQ(sm90_products()->supports(problem).reason, "ld_x: 549755813888 elements exceed 2^40 bytes");
+  problem.ld_x = 64;
+  problem.ld_out = std::int64_t{1} << 40;
+  EXPECT_EQ(sm90_products()->supports(problem).reason, "ld_out: 1099511627776 elements exceed 2^40 bytes");
 }
 
 }  // namespace

@@ -63,6 +63,11 @@ HalfBoxes half_boxes(const Config& config, const Problem& problem) {
   return {blocks * static_cast<std::int32_t>(block), edge, blocks};
 }
 
+std::int64_t most_tokens(const Problem& problem) {
+  const std::int64_t columns = problem.intermediate_size / 32 + 2;
+  return std::min(largest_coordinate, largest_coordinate / columns * 80);
+}
+
 std::int32_t shares_per_leg(const Config& config, const Geometry& g, std::int32_t clusters) {
   return cuda::shares_per_leg(g.shares(config), g.k_steps, clusters);
 }

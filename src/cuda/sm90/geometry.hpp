@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "core/problem.hpp"
 #include "cuda/sm90/config.hpp"
@@ -17,6 +18,12 @@ struct HalfBoxes {
   constexpr std::int32_t edges(std::int32_t half) const { return edge_rows > 0 ? (half - body_rows) / edge_rows : 0; }
   constexpr std::int32_t count(std::int32_t half) const { return (body_rows > 0 ? 1 : 0) + edges(half); }
 };
+
+constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
+
+// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer than 32 columns or 80
+// tokens.
+std::int64_t most_tokens(const Problem& problem);
 
 // What changes from call to call, in units that the kernel needs.
 struct Geometry {

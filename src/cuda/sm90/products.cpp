@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <utility>
 
 #include "core/arithmetic.hpp"
 #include "cuda/common/executor.hpp"
@@ -19,16 +19,8 @@ std::span<const Kernel> kernels(DType dtype, bool gated) {
 
 namespace {
 
-constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
 constexpr int alignment = 16;                                         // bytes, of addresses and strides
-
-// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer than 32 columns or 80
-// tokens.
-std::int64_t most_tokens(const Problem& p) {
-  const std::int64_t columns = p.intermediate_size / 32 + 2;
-  return std::min(largest_coordinate, largest_coordinate / columns * 80);
-}
 
 class Products final : public DeviceExecutor {
  public:
@@ -58,6 +50,10 @@ class Products final : public DeviceExecutor {
 
  private:
   Status launch(const Operands& operands, const DeviceProperties& device, cudaStream_t stream) const override {
+    if (operands.tokens > most_tokens(problem())) {
+      return unsupported("tokens: ", operands.tokens, ", sm90 takes at most ", most_tokens(problem()),
+                         " with intermediate_size ", problem().intermediate_size);
+    }
     const Kernel* kernel = choose(kernels_, problem(), operands.tokens, machine_of(device, kernels_));
     if (kernel == nullptr) {
       return unsupported("device: ", device.index, " (", device.name, ") holds no cluster of ",
@@ -98,6 +94,9 @@ class Sm90Products final : public Implementation {
     if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate) return no("a size exceeds 2^31 - 1");
     if (2 * p.intermediate_size > largest_stride / (2 * std::max(p.ld_gate, p.ld_up))) {
       return no("one half of the weights spans more than 2^40 bytes");
+    }
+    for (const auto& [stride, ld] : {std::pair{"ld_x", p.ld_x}, std::pair{"ld_out", p.ld_out}}) {
+      if (ld > largest_stride / 2) return no(concat(stride, ": ", ld, " elements exceed 2^40 bytes"));
     }
     if (std::ranges::none_of(family_of(p), [&](const Kernel& k) { return fits(k.config, p); })) {
       return no(concat("interleaved by ", p.layout.block, " rows: no tile is made of boxes of 8 rows or a multiple"));
