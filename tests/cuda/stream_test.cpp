@@ -1,3 +1,5 @@
+#include <cuda.h>
+
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -115,6 +117,55 @@ TEST_P(Devices, RunsWhereThePointersAre) {
   EXPECT_EQ(there.check(GATEFOLD_DATA_ZERO_MEAN).violations, 0);
 }
 
+// The driver's functions for contexts, which the runtime's don't show.
+template <class Function>
+Function driver_function(const char* name) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  require(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &result), name);
+  return reinterpret_cast<Function>(entry);
+}
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  const auto get = driver_function<decltype(&::cuCtxGetCurrent)>("cuCtxGetCurrent");
+  EXPECT_EQ(get(&context), CUDA_SUCCESS);
+  return context;
+}
+
+class Contexts : public testing::Test {
+ protected:
+  Contexts() : random_(test_random()) {
+    if (device_count() > 1) there_.emplace(spec_, random_, memory_of_device(1));
+  }
+  void SetUp() override {
+    if (device_count() < 2) GTEST_SKIP() << "one device";
+  }
+
+  const Spec spec_{.op = GATEFOLD_OP_ACT_AND_MUL, .dtype = GATEFOLD_DTYPE_BF16, .tokens = 9, .intermediate_size = 128};
+  Random random_;
+  std::optional<Experiment> there_;
+};
+
+// A context that isn't primary, which cudaSetDevice would not bring back.
+TEST_F(Contexts, TheCallersOwnIsCurrentAgain) {
+  const auto create = driver_function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate");
+  const auto destroy = driver_function<decltype(&::cuCtxDestroy)>("cuCtxDestroy");
+  const auto pop = driver_function<decltype(&::cuCtxPopCurrent)>("cuCtxPopCurrent");
+  const Plan plan(there_->desc());
+  Tensor out = there_->make_out();
+  Tensor workspace = there_->make_workspace(plan);
+  const Args args = there_->device_args(out, workspace);
+  CUcontext own = nullptr;
+  ASSERT_EQ(create(&own, 0, 0), CUDA_SUCCESS);
+  plan.run(args);
+  EXPECT_EQ(current_context(), own);
+  CUcontext popped = nullptr;
+  EXPECT_EQ(pop(&popped), CUDA_SUCCESS);
+  EXPECT_EQ(destroy(own), CUDA_SUCCESS);
+  const CurrentDevice one(1);
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
 class Pointers : public testing::Test {
  protected:
   static constexpr std::int64_t tokens = 4;
@@ -142,6 +193,29 @@ class Pointers : public testing::Test {
     return {};
   }
 };
+
+// sm90 counts tokens in 31 bits. It refuses before it looks at any of them, so there need be few.
+TEST(TooManyTokens, AreRefusedByAForcedKernel) {
+  const Allocation memory(device_memory(), 1 << 20);
+  try {
+    const Plan plan({.op = GATEFOLD_OP_GEMM,
+                     .dtype = GATEFOLD_DTYPE_BF16,
+                     .device = GATEFOLD_DEVICE_CUDA,
+                     .hidden_size = 8,
+                     .intermediate_size = 8,
+                     .implementation = "sm90"});
+    plan.run(
+        {.tokens = std::int64_t{1} << 31, .x = memory.get(), .up = memory.get() + 4096, .out = memory.get() + 8192});
+    ADD_FAILURE() << "the run succeeded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED);
+    const std::string message = error.what();
+    if (message.find("needs sm_90") == std::string::npos && message.find("is an sm_") == std::string::npos) {
+      EXPECT_NE(message.find("2147483648"), std::string::npos) << message;
+      EXPECT_NE(message.find("2147483647"), std::string::npos) << message;
+    }
+  }
+}
 
 TEST_F(Pointers, ToPlainHostMemoryAreNamed) {
   const Allocation gate(device_memory(), bytes);

@@ -1,5 +1,7 @@
 #include "cuda/common/device.hpp"
 
+#include <cuda.h>
+
 #include <algorithm>
 
 #include "cuda/common/error.hpp"
@@ -43,6 +45,36 @@ Devices find_devices() {
   return found;
 }
 
+// The driver's functions for contexts, found through the runtime: nothing links against the driver.
+struct ContextFunctions {
+  decltype(&::cuDevicePrimaryCtxRetain) retain = nullptr;
+  decltype(&::cuDevicePrimaryCtxRelease) release = nullptr;
+  decltype(&::cuCtxPushCurrent) push = nullptr;
+  decltype(&::cuCtxPopCurrent) pop = nullptr;
+
+  bool found() const { return retain != nullptr && release != nullptr && push != nullptr && pop != nullptr; }
+};
+
+template <class Function>
+void find(const char* name, Function& function) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &result);
+  if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) function = reinterpret_cast<Function>(entry);
+}
+
+const ContextFunctions& contexts() {
+  static const ContextFunctions found = [] {
+    ContextFunctions functions;
+    find("cuDevicePrimaryCtxRetain", functions.retain);
+    find("cuDevicePrimaryCtxRelease", functions.release);
+    find("cuCtxPushCurrent", functions.push);
+    find("cuCtxPopCurrent", functions.pop);
+    return functions;
+  }();
+  return found;
+}
+
 }  // namespace
 
 const Devices& devices() {
@@ -82,10 +114,7 @@ Verdict require_shared_memory(std::size_t bytes, Verdict verdict) {
 DeviceScope::DeviceScope(int device) {
   int current = 0;
   status_ = status_of(cudaGetDevice(&current), "cudaGetDevice", device);
-  if (status_.ok() && current != device) {
-    status_ = status_of(cudaSetDevice(device), "cudaSetDevice", device);
-    if (status_.ok()) previous_ = current;
-  }
+  if (status_.ok() && current != device) status_ = enter(device);
   if (status_.ok()) {
     status_ =
         status_of(cudaThreadExchangeStreamCaptureMode(&capture_mode_), "cudaThreadExchangeStreamCaptureMode", device);
@@ -94,7 +123,27 @@ DeviceScope::DeviceScope(int device) {
 
 DeviceScope::~DeviceScope() {
   if (status_.ok()) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_mode_));
-  if (previous_ >= 0) static_cast<void>(cudaSetDevice(previous_));
+  if (entered_ < 0) return;
+  CUcontext context = nullptr;
+  static_cast<void>(contexts().pop(&context));
+  static_cast<void>(contexts().release(entered_));
+}
+
+Status DeviceScope::enter(int device) {
+  const ContextFunctions& functions = contexts();
+  if (!functions.found()) return {GATEFOLD_ERROR_DEVICE, "the driver has no functions for contexts"};
+  CUcontext context = nullptr;
+  CUresult error = functions.retain(&context, device);
+  if (error == CUDA_SUCCESS) {
+    error = functions.push(context);
+    if (error != CUDA_SUCCESS) static_cast<void>(functions.release(device));
+  }
+  if (error != CUDA_SUCCESS) {
+    return {GATEFOLD_ERROR_DEVICE,
+            concat("making device ", device, " current: driver error ", static_cast<int>(error))};
+  }
+  entered_ = device;
+  return {};
 }
 
 Status allow_shared_memory(OncePerDevice& once, const void* kernel, int bytes, int device) {

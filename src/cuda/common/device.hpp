@@ -42,8 +42,10 @@ Verdict require_capability(int lowest, int highest, std::string reason);
 // The verdict, unless some device that Gatefold can use here gives a block fewer bytes of shared memory.
 Verdict require_shared_memory(std::size_t bytes, Verdict verdict);
 
-// Makes a device current, and the one before it again at the end. Meanwhile the calling thread's stream captures are
-// relaxed: the first launch of a kernel may load it, which a capture would otherwise forbid though it records nothing.
+// Makes a device current, and what was before it again at the end: its primary context is pushed onto the thread's
+// stack and popped. cudaSetDevice would make a context on a device that the caller never used, and would not bring back
+// a context that isn't primary. Meanwhile the calling thread's stream captures are relaxed: the first launch of a
+// kernel may load it, which a capture would otherwise forbid though it records nothing.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -54,7 +56,9 @@ class DeviceScope {
   const Status& status() const { return status_; }
 
  private:
-  int previous_ = -1;  // -1: nothing to restore
+  Status enter(int device);
+
+  int entered_ = -1;  // -1: the device was current
   cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;
   Status status_;
 };
