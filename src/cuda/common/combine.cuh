@@ -36,16 +36,21 @@ struct Combine {
   static __device__ float below(float x, float most) { return x > most ? most : x; }
   __device__ float linear(float u) const { return (u < -limit ? -limit : below(u, limit)) + beta; }
 
-  // a sigma(y0) and b sigma(y1) with one reciprocal: 1/p = q/(pq). The special function unit gives 4 results a cycle to
-  // each scheduler, so a warp's ex2 and rcp per column take 16 cycles, ex2 and half an rcp 12: a quarter of the
-  // epilogue's longest part. exp(-y) stops at 2^60, so that the product of two denominators stays finite: below y = -41
-  // sigma stays at 2^-60. So a NaN in one column does not reach the other.
-  static __device__ Pair sigmoid_pair(float a, float y0, float b, float y1) {
+  // g0 sigma(y0) u0 and g1 sigma(y1) u1 with one reciprocal: 1/p = q/(pq). The special function unit gives 4 results a
+  // cycle to each scheduler, so a warp's ex2 and rcp per column take 16 cycles, ex2 and half an rcp 12: a quarter of
+  // the epilogue's longest part. exp(-y) stops at 2^60, so that the product of two denominators stays finite. So a NaN
+  // in one column does not reach the other.
+  //
+  // There sigma would stay at 2^-60, and an infinite g at infinity. Less 2^-59, and no less than 0, it is 0 from y =
+  // -41 on, and g sigma(y) is NaN at -inf as it should be; by the instruction that multiplies. The difference is far
+  // below the error of a sum that is 41 or more. sigma comes before u, lest g u overflow where the result doesn't.
+  static __device__ Pair sigmoid_pair(float g0, float y0, float u0, float g1, float y1, float u1) {
     constexpr float log2_e = 1.44269504F;
     const float p = 1.0F + ptx::ex2(fminf(y0 * -log2_e, 60.0F));
     const float q = 1.0F + ptx::ex2(fminf(y1 * -log2_e, 60.0F));
     const float reciprocal = ptx::rcp(p * q);
-    return {a * (reciprocal * q), b * (reciprocal * p)};
+    return {g0 * ptx::saturated_fma(reciprocal, q, -0x1p-59F) * u0,
+            g1 * ptx::saturated_fma(reciprocal, p, -0x1p-59F) * u1};
   }
 
   // g/2 (1 + tanh z) = g sigma(2z), 2z = 2 sqrt(2/pi) (g + 0.044715 g^3)
@@ -65,7 +70,7 @@ struct Combine {
     p = fmaf(t, p, -0.284496736F);
     p = fmaf(t, p, 0.254829592F);
     const float tail = 0.5F * t * p * ptx::ex2(g * g * -half_log2_e);
-    return g * u * (g < 0.0F ? tail : 1.0F - tail);
+    return g * (g < 0.0F ? tail : 1.0F - tail) * u;
   }
 
   // Calls function with a callable (gate, up, gate, up) -> Pair.
@@ -74,10 +79,10 @@ struct Combine {
     using Kind = ActivationKind;
     switch (kind) {
       case Kind::silu:
-        return function([](float g0, float u0, float g1, float u1) { return sigmoid_pair(g0 * u0, g0, g1 * u1, g1); });
+        return function([](float g0, float u0, float g1, float u1) { return sigmoid_pair(g0, g0, u0, g1, g1, u1); });
       case Kind::gelu_tanh:
         return function([](float g0, float u0, float g1, float u1) {
-          return sigmoid_pair(g0 * u0, twice_tanh_argument(g0), g1 * u1, twice_tanh_argument(g1));
+          return sigmoid_pair(g0, twice_tanh_argument(g0), u0, g1, twice_tanh_argument(g1), u1);
         });
       case Kind::gelu_erf:
         return function(
@@ -88,7 +93,7 @@ struct Combine {
         return function([this](float g0, float u0, float g1, float u1) {
           const float c0 = below(g0, limit);
           const float c1 = below(g1, limit);
-          return sigmoid_pair(c0 * linear(u0), alpha * c0, c1 * linear(u1), alpha * c1);
+          return sigmoid_pair(c0, alpha * c0, linear(u0), c1, alpha * c1, linear(u1));
         });
       case Kind::identity:
       case Kind::none: return function(EachColumn<Kind::identity>{});

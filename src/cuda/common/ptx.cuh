@@ -19,6 +19,13 @@ __device__ __forceinline__ float rcp(float x) {
   return y;
 }
 
+// a b + c between 0 and 1; NaN is 0.
+__device__ __forceinline__ float saturated_fma(float a, float b, float c) {
+  float d;
+  asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(d) : "f"(a), "f"(b), "f"(c));
+  return d;
+}
+
 // 16 bytes from memory that may also be written by this kernel, or nothing in particular if not wanted. A predicate in
 // place of a branch lets the loads around it be issued back to back. On 9.0 and later they are the last to leave L2,
 // though nobody reads them again: measured, that is faster (docs/kernels/elementwise.md).

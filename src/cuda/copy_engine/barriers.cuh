@@ -103,6 +103,38 @@ __device__ inline void barrier_arrive_remote(std::uint64_t* barrier, std::uint32
       : "memory");
 }
 
+// On the same barrier of another block of the cluster, which may then overwrite what this thread, and those that it has
+// come together with, have read by ordinary loads: ordered for the whole cluster, which costs a memory barrier. To be
+// called once a tile, not once a k-step; the other block waits by barrier_wait_for_cluster.
+__device__ inline void barrier_release_remote(std::uint64_t* barrier, std::uint32_t block) {
+  delay();
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+}
+
+// As barrier_wait, for arrivals and stores of other blocks of the cluster.
+__device__ inline void barrier_wait_for_cluster(std::uint64_t* barrier, std::uint32_t parity) {
+  delay();
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra finished;\n"
+      "bra again;\n"
+      "finished:\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+  delay();
+}
+
 // Sixteen bytes to another block of the cluster, counted by its barrier.
 __device__ inline void store_remote(float* shared, std::uint64_t* barrier, std::uint32_t block, float a, float b,
                                     float c, float d) {
@@ -125,8 +157,10 @@ __device__ inline std::uint32_t cluster_rank() {
   return rank;
 }
 
+// By all threads of all blocks. The barrier wants whole warps, whose threads may have gone apart.
 __device__ inline void cluster_sync() {
   delay();
+  __syncwarp();
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   delay();
 }

@@ -53,7 +53,7 @@ class Exchange {
  private:
   template <class Accumulator>
   __device__ void send(Mailbox& mailbox, std::uint32_t to, int slabs, int thread, const Accumulator& tCrC) const {
-    barrier_wait(&mailbox.read, phase_ ^ 1);
+    barrier_wait_for_cluster(&mailbox.read, phase_ ^ 1);
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
       if (slab >= slabs) break;
@@ -69,7 +69,7 @@ class Exchange {
   __device__ void receive(Mailbox& mailbox, std::uint32_t from, int slabs, int thread, Accumulator& tCrC) const {
     constexpr int slab_bytes = sizeof(mailbox.values[0]);
     if (thread == 0) barrier_expect_bytes(&mailbox.sent, slabs * slab_bytes);
-    barrier_wait(&mailbox.sent, phase_);
+    barrier_wait_for_cluster(&mailbox.sent, phase_);
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
       if (slab >= slabs) break;
@@ -82,7 +82,7 @@ class Exchange {
       }
     }
     __syncwarp();  // all lanes have read: the other block may send again
-    if (thread % 32 == 0) barrier_arrive_remote(&mailbox.read, from);
+    if (thread % 32 == 0) barrier_release_remote(&mailbox.read, from);
   }
 
   std::uint32_t phase_ = 0;  // of either barrier, by the tiles that the warpgroup has had a part in

@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <gatefold/gatefold.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda_support.hpp"
+#include "support/kernels_of.hpp"
+#include "support/random.hpp"
+
+// Chains (chains_test.cpp) of products, by the name of each compiled kernel, and of an mlp's two in one workspace.
+namespace gatefold::test {
+namespace {
+
+// Each kernel's product reads what the one before it has just written, and writes over what that one has just read. The
+// weights permute the columns, so that every number comes through all products unchanged.
+class ProductChains : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr std::int64_t size = 1024;  // hidden_size and intermediate_size
+  static constexpr int runs = 40;
+  static constexpr std::int64_t shift = 129;  // columns by which a product turns its input
+
+  static std::vector<std::string> kernels(std::int64_t tokens) {
+    return kernels_of({.op = GATEFOLD_OP_GEMM,
+                       .dtype = GATEFOLD_DTYPE_BF16,
+                       .tokens = tokens,
+                       .hidden_size = size,
+                       .intermediate_size = size},
+                      GetParam());
+  }
+  static Allocation upload(const std::vector<std::uint16_t>& values) {
+    Allocation memory(device_memory(), values.size() * sizeof values[0]);
+    device_memory().upload(memory.get(), values.data(), values.size() * sizeof values[0]);
+    return memory;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, ProductChains, testing::Values("sm90", "sm80"),
+                         [](const auto& family) { return std::string(family.param); });
+
+TEST_P(ProductChains, KeepTheirOrderByEveryKernel) {
+  std::vector<std::uint16_t> turn(size * size, 0);
+  for (std::int64_t f = 0; f < size; ++f) turn[static_cast<std::size_t>(f * size + (f + shift) % size)] = 0x3f80;  // 1
+  const Allocation weights = upload(turn);
+  for (const std::int64_t tokens : {40, 128, 520}) {
+    std::vector<std::uint16_t> start;
+    for (std::int64_t i = 0; i < tokens * size; ++i) start.push_back(static_cast<std::uint16_t>(0x3f80 + i % 251));
+    for (const std::string& kernel : kernels(tokens)) {
+      SCOPED_TRACE(testing::Message() << kernel << ", " << tokens << " tokens");
+      const Allocation first = upload(start);
+      const Allocation second = upload(std::vector<std::uint16_t>(start.size(), 0xffff));  // NaN
+      std::optional<Plan> plan;
+      try {
+        plan.emplace(Desc{.op = GATEFOLD_OP_GEMM,
+                          .dtype = GATEFOLD_DTYPE_BF16,
+                          .device = GATEFOLD_DEVICE_CUDA,
+                          .hidden_size = size,
+                          .intermediate_size = size,
+                          .implementation = kernel});
+      } catch (const Error& error) {
+        ASSERT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
+        GTEST_SKIP() << error.what();
+      }
+      const Stream stream;
+      for (int run = 0; run < runs; ++run) {
+        plan->run({.tokens = tokens,
+                   .x = (run % 2 == 0 ? first : second).get(),
+                   .up = weights.get(),
+                   .out = (run % 2 == 0 ? second : first).get(),
+                   .stream = stream.get()});
+      }
+      stream.wait();
+      std::vector<std::uint16_t> result(start.size());
+      device_memory().download(result.data(), first.get(), result.size() * sizeof result[0]);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        for (std::int64_t f = 0; f < size; ++f) {
+          const std::int64_t from = t * size + (f + shift * runs) % size;
+          ASSERT_EQ(result[static_cast<std::size_t>(t * size + f)], start[static_cast<std::size_t>(from)])
+              << t << ", " << f;
+        }
+      }
+    }
+  }
+}
+
+// GATEFOLD_IMPL until the end of the scope; "" leaves it out.
+class Forced {
+ public:
+  explicit Forced(const std::string& name) {
+    if (!name.empty()) setenv("GATEFOLD_IMPL", name.c_str(), 1);
+  }
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+  ~Forced() { unsetenv("GATEFOLD_IMPL"); }
+};
+
+// An mlp's two products share a workspace, and the next run's first product writes there what this one's second reads.
+TEST(MlpChain, IsTheSameWithAndWithoutPauses) {
+  Random random = test_random();
+  for (const char* family : {"", "sm80", "sm90"}) {
+    SCOPED_TRACE(family);
+    constexpr std::int64_t tokens = 200;
+    constexpr std::int64_t D = 1024;
+    constexpr std::int64_t F = 768;
+    const auto numbers = [&](std::int64_t count) {
+      std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
+      for (std::uint16_t& value : values) value = random() % 8 == 0 ? 0x3f80 : 0;  // 1 or 0
+      Allocation memory(device_memory(), values.size() * 2);
+      device_memory().upload(memory.get(), values.data(), values.size() * 2);
+      return memory;
+    };
+    const Allocation x = numbers(tokens * D), gate = numbers(F * D), up = numbers(F * D), down = numbers(D * F);
+    const Allocation other_x = numbers(tokens * D);
+    const Allocation out(device_memory(), tokens * D * 2), other_out(device_memory(), tokens * D * 2);
+    const Forced forced(family);
+    std::optional<Plan> plan;
+    try {
+      plan.emplace(Desc{.op = GATEFOLD_OP_MLP,
+                        .dtype = GATEFOLD_DTYPE_BF16,
+                        .device = GATEFOLD_DEVICE_CUDA,
+                        .layout = Layout::separate(),
+                        .activation = Activation::silu(),
+                        .hidden_size = D,
+                        .intermediate_size = F});
+    } catch (const Error&) {
+      if (std::string_view(family) != "sm90") throw;
+      continue;  // the device is none of 9.0
+    }
+    const std::size_t bytes = plan->workspace_size(tokens);
+    const Allocation workspace(device_memory(), bytes);
+    const Stream stream;
+    const auto run = [&](const Allocation& from, const Allocation& to) {
+      plan->run({.tokens = tokens,
+                 .x = from.get(),
+                 .gate = gate.get(),
+                 .up = up.get(),
+                 .down = down.get(),
+                 .out = to.get(),
+                 .workspace = {workspace.get(), bytes},
+                 .stream = stream.get()});
+    };
+    const auto result = [&](const Allocation& from) {
+      stream.wait();
+      std::vector<std::uint16_t> values(tokens * D);
+      device_memory().download(values.data(), from.get(), values.size() * 2);
+      return values;
+    };
+    run(x, out);
+    const std::vector<std::uint16_t> expected = result(out);
+    run(other_x, other_out);
+    const std::vector<std::uint16_t> other_expected = result(other_out);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      for (int i = 0; i < 5; ++i) {
+        run(x, out);
+        run(other_x, other_out);
+      }
+      ASSERT_EQ(result(out), expected) << "repeat " << repeat;
+      ASSERT_EQ(result(other_out), other_expected) << "repeat " << repeat;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test

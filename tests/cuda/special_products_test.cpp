@@ -1,0 +1,143 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/targets.hpp"
+#include "support/kernels_of.hpp"
+
+// NaN, infinities, zeros, subnormal and huge numbers in the inputs of products, and so in what the epilogues activate:
+// by every compiled kernel with every activation. docs/numerics.md has the table.
+namespace gatefold::test {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
+double activated(const Activation& a, double g) {
+  switch (a.kind) {
+    case GATEFOLD_ACTIVATION_SILU: return g * sigmoid(g);
+    case GATEFOLD_ACTIVATION_GELU_TANH: return g * sigmoid(1.5957691216057308 * (g + 0.044715 * g * g * g));
+    case GATEFOLD_ACTIVATION_GELU_ERF: return 0.5 * g * std::erfc(-g * 0.70710678118654752);
+    case GATEFOLD_ACTIVATION_RELU: return g < 0.0 ? 0.0 : g;
+    case GATEFOLD_ACTIVATION_SIGMOID: return sigmoid(g);
+    case GATEFOLD_ACTIVATION_IDENTITY: return g;
+    case GATEFOLD_ACTIVATION_SWIGLU_CLAMPED: {
+      const double clamped = g > a.limit ? a.limit : g;
+      return clamped * sigmoid(a.alpha * clamped);
+    }
+  }
+  return g;
+}
+
+double factor(const Activation& a, double u) {
+  if (a.kind != GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) return u;
+  return (u > a.limit ? a.limit : u < -a.limit ? -a.limit : u) + a.beta;
+}
+
+struct Edge {
+  double gate;
+  double up;
+};
+
+// An activation that underflows in one way of computing it and not in another times an infinity is either's.
+std::vector<Edge> edges(gatefold_dtype dtype) {
+  const Format format = format_of(dtype);
+  const double smallest = std::ldexp(1.0, format.min_exponent - format.significand_bits + 1);
+  const double huge = format.largest / 4;
+  std::vector<Edge> result;
+  for (const double magnitude : {0.0, smallest, 1.0, 9.0, 20.0, 88.0, 104.0, 1000.0, huge, infinity}) {
+    for (const double gate : {magnitude, -magnitude}) {
+      for (const double up : {1.0, -2.0, 0.0, smallest, huge, -huge, infinity, -infinity, std::nan("")}) {
+        const bool underflows = std::isfinite(gate) && (gate < -4.0 || (gate != 0.0 && std::abs(gate) < 1e-4));
+        if (!(std::isinf(up) && underflows)) result.push_back({gate, up});
+      }
+    }
+  }
+  for (const double up : {1.0, 0.0, infinity}) result.push_back({std::nan(""), up});
+  return result;
+}
+
+// What lies in one column of x and of the weights is all there is: the sums are exact.
+void expect_edge(const Experiment& experiment, const Edge& edge, std::int64_t t, std::int64_t f) {
+  const Spec& s = experiment.spec();
+  const Format format = format_of(s.dtype);
+  const double act = s.op == GATEFOLD_OP_GEMM ? 1.0 : activated(s.activation, edge.gate);
+  const double up = s.op == GATEFOLD_OP_GEMM ? edge.up : factor(s.activation, edge.up);
+  const double truth = act * up;
+  const double out = experiment.out(t, f);
+  SCOPED_TRACE(testing::Message() << "gate " << edge.gate << " up " << edge.up << ": truth " << truth << ", got "
+                                  << out);
+  if (std::isnan(truth)) {
+    EXPECT_TRUE(std::isnan(out));
+    return;
+  }
+  if (std::abs(truth) > format.largest * 1.01) {
+    EXPECT_EQ(out, std::copysign(infinity, truth));
+    return;
+  }
+  // u |h| + gamma (1.1 A_g |up| + A_u |act|) + the exponential's and gelu's, and what may be flushed.
+  const double gamma = std::ldexp(static_cast<double>(s.hidden_size), -24);
+  const double sums = gamma * (1.13 * std::abs(edge.gate * up) + std::abs(up * act));
+  const double tail = std::ldexp(std::abs(edge.gate * up), -22) + std::ldexp(std::abs(truth), -11);
+  const double flushed = std::ldexp(std::abs(up), -119) + std::ldexp(std::abs(act), -126);
+  const double floor = std::ldexp(1.0, s.dtype == GATEFOLD_DTYPE_FP16 ? -25 : -126);
+  const double bound = std::ldexp(std::abs(truth), -format.significand_bits) + sums + tail + flushed + floor;
+  EXPECT_FALSE(std::isnan(out));
+  EXPECT_LT(std::abs(out), infinity);
+  EXPECT_LE(std::abs(out - truth), bound);
+}
+
+class SpecialProducts : public TargetTest {
+ protected:
+  void expect_edges(const std::string& kernel, const Spec& s, const std::vector<Edge>& all, std::int64_t column,
+                    Random& random) const {
+    Experiment experiment(s, random);
+    for (std::int64_t t = 0; t < s.tokens; ++t) {
+      for (std::int64_t k = 0; k < s.hidden_size; ++k) experiment.set_x(t, k, k == column ? 1.0 : 0.0);
+    }
+    for (std::int64_t f = 0; f < s.intermediate_size; ++f) {
+      const Edge& edge = all[static_cast<std::size_t>(f) % all.size()];
+      experiment.set_up_weight(f, column, edge.up);
+      if (s.op == GATEFOLD_OP_GATE_UP) experiment.set_gate_weight(f, column, edge.gate);
+      for (std::int64_t t = 0; t < s.tokens && s.op == GATEFOLD_OP_GEMM_GATED; ++t) {
+        experiment.set_gate_operand(t, f, edge.gate);
+      }
+    }
+    if (!experiment.run(kernel)) return;
+    for (std::int64_t t = 0; t < s.tokens; t += s.tokens - 1) {
+      for (std::int64_t f = 0; f < s.intermediate_size; ++f) {
+        expect_edge(experiment, all[static_cast<std::size_t>(f) % all.size()], t, f);
+      }
+    }
+  }
+};
+
+// sm80's fp32 kernels divide each number in two, and an infinity times a part that is 0 is NaN (docs/numerics.md).
+std::vector<Target> product_targets() {
+  std::vector<Target> all = targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP});
+  std::erase_if(
+      all, [](const Target& t) { return t.dtype == GATEFOLD_DTYPE_FP32 && t.implementation.substr(0, 4) == "sm80"; });
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, SpecialProducts, testing::ValuesIn(product_targets()), target_name);
+
+TEST_P(SpecialProducts, FollowTheTable) {
+  Random random = test_random();
+  const std::vector<Edge> all = edges(GetParam().dtype);
+  constexpr std::int64_t D = 72;
+  for (const Activation& activation : activations_of(GetParam().op)) {
+    for (const std::int64_t column : {std::int64_t{0}, D / 2, D - 1}) {
+      Spec s = spec(3, D, (static_cast<std::int64_t>(all.size()) + 7) / 8 * 8);
+      s.activation = activation;
+      const std::vector<std::string> kernels = kernels_of(s, GetParam().implementation);
+      for (const std::string& kernel : kernels) {
+        SCOPED_TRACE(kernel + ", " + describe(s) + ", column " + std::to_string(column));
+        expect_edges(kernel, s, all, column, random);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test
