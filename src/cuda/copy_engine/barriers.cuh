@@ -157,10 +157,9 @@ __device__ inline std::uint32_t cluster_rank() {
   return rank;
 }
 
-// By all threads of all blocks. The barrier wants whole warps, whose threads may have gone apart.
+// By all threads of all blocks, in whole warps.
 __device__ inline void cluster_sync() {
   delay();
-  __syncwarp();
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   delay();
 }

@@ -178,6 +178,7 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
     if constexpr (config.split_k > 1) Exchange<config>::init(storage.exchange);
   }
   if constexpr (config.cluster() > 1) {
+    __syncwarp();
     cluster_sync();
   } else {
     __syncthreads();
@@ -195,7 +196,10 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
     block.consume();
   }
   // A block must outlive what its peers send it: copies and arrivals.
-  if constexpr (config.cluster() > 1) cluster_sync();
+  if constexpr (config.cluster() > 1) {
+    __syncwarp();  // consumers' first threads have waited alone
+    cluster_sync();
+  }
 }
 
 }  // namespace gatefold::cuda::sm90
