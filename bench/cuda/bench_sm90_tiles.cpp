@@ -176,7 +176,7 @@ std::vector<Row> measure(const Cell& cell, const TileMeasurement* earlier, const
                          const cuda::DeviceProperties& device, const RoundOptions& options) {
   const auto& [shape, tokens] = cell;
   const Problem problem = measured_problem(shape.hidden_size, shape.intermediate_size);
-  const auto family = cuda::sm90::kernels(DType::bf16, true);
+  const auto family = cuda::sm90::kernels(DType::bf16, cuda::sm90::Product::gate_up);
   const cuda::sm90::Machine machine = cuda::sm90::machine_of(device, family);
   const Kernel* chosen = cuda::sm90::choose(family, problem, tokens, machine);
   std::vector<Provider> providers;

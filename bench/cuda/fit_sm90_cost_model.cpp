@@ -69,7 +69,7 @@ std::vector<Figure> figures_of(const Model& model) {
 }
 
 Model compiled_model() {
-  const auto kernels = cuda::sm90::kernels(DType::bf16, true);
+  const auto kernels = cuda::sm90::kernels(DType::bf16, cuda::sm90::Product::gate_up);
   return {{kernels.begin(), kernels.end()}, cuda::sm90::h200_machine(0), cuda::sm90::h200_figures};
 }
 

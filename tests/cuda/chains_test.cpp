@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <gatefold/gatefold.hpp>
 #include <ostream>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "cuda_support.hpp"
 #include "graph.hpp"
+#include "support/kernels_of.hpp"
 #include "support/random.hpp"
 
 // Kernels that begin while the one before them ends (programmatic dependent launch): each run of a chain reads what the
@@ -134,6 +137,11 @@ class UnfusedChain : public testing::Test {
                  .hidden_size = from,
                  .intermediate_size = to});
   }
+  static bool is_hopper() {
+    gatefold_device_info info{};
+    return gatefold_device_query(GATEFOLD_DEVICE_CUDA, 0, &info) == GATEFOLD_SUCCESS &&
+           std::strcmp(info.features, "sm_90") == 0;
+  }
   static Plan product_of_halves() {
     return Plan({.op = GATEFOLD_OP_ACT_AND_MUL,
                  .dtype = GATEFOLD_DTYPE_BF16,
@@ -154,48 +162,100 @@ class UnfusedChain : public testing::Test {
     device_memory().upload(result.get(), values.data(), values.size() * sizeof values[0]);
     return result;
   }
+
+  static constexpr std::size_t h_bytes = tokens * intermediate_size * 2;
+  static constexpr std::size_t y_bytes = tokens * hidden_size * 2;
+
+  // The matrices of one layer, and what its steps write.
+  struct Layer {
+    Random random = test_random();
+    Allocation x = matrix(tokens, hidden_size, random);
+    Allocation w_gate = matrix(intermediate_size, hidden_size, random);
+    Allocation w_up = matrix(intermediate_size, hidden_size, random);
+    Allocation w_down = matrix(hidden_size, intermediate_size, random);
+    Allocation gate{device_memory(), h_bytes}, up{device_memory(), h_bytes}, y{device_memory(), y_bytes};
+    Stream stream;
+
+    // In the order of the stream alone, or waiting after each. The steps write up or h to `up`.
+    void run(const std::vector<std::function<void()>>& steps, bool pauses) const {
+      for (const auto& [tensor, bytes] : {std::pair{&gate, h_bytes}, {&up, h_bytes}, {&y, y_bytes}}) {
+        require(cudaMemsetAsync(tensor->get(), 0xff, bytes, stream.get()), "cudaMemsetAsync");  // NaN
+      }
+      for (const auto& step : steps) {
+        step();
+        if (pauses) stream.wait();
+      }
+    }
+    std::vector<std::uint16_t> result() const {
+      stream.wait();
+      std::vector<std::uint16_t> values(y_bytes / 2);
+      device_memory().download(values.data(), y.get(), y_bytes);
+      return values;
+    }
+    void expect_the_same_with_and_without_pauses(const std::vector<std::function<void()>>& steps) const {
+      run(steps, true);
+      const std::vector<std::uint16_t> expected = result();
+      EXPECT_NE(expected, std::vector<std::uint16_t>(expected.size(), 0xffff));
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        for (int i = 0; i < 5; ++i) run(steps, false);
+        ASSERT_EQ(result(), expected) << "repeat " << repeat;
+      }
+    }
+  };
 };
 
 TEST_F(UnfusedChain, IsTheSameWithAndWithoutPauses) {
-  Random random = test_random();
-  const Allocation x = matrix(tokens, hidden_size, random);
-  const Allocation w_gate = matrix(intermediate_size, hidden_size, random);
-  const Allocation w_up = matrix(intermediate_size, hidden_size, random);
-  const Allocation w_down = matrix(hidden_size, intermediate_size, random);
-  constexpr std::size_t h_bytes = tokens * intermediate_size * 2;
-  constexpr std::size_t y_bytes = tokens * hidden_size * 2;
-  const Allocation gate(device_memory(), h_bytes), up(device_memory(), h_bytes), y(device_memory(), y_bytes);
+  const Layer l;
   const Plan in = product(hidden_size, intermediate_size);
   const Plan halves = product_of_halves();
   const Plan out = product(intermediate_size, hidden_size);
-  const Stream stream;
-  const auto layer = [&](bool pauses) {
-    const auto pause = [&] {
-      if (pauses) stream.wait();
-    };
-    for (const auto& [tensor, bytes] : {std::pair{&gate, h_bytes}, {&up, h_bytes}, {&y, y_bytes}}) {
-      require(cudaMemsetAsync(tensor->get(), 0xff, bytes, stream.get()), "cudaMemsetAsync");  // NaN
+  void* stream = l.stream.get();
+  l.expect_the_same_with_and_without_pauses({
+      [&] { in.run({.tokens = tokens, .x = l.x.get(), .up = l.w_gate.get(), .out = l.gate.get(), .stream = stream}); },
+      [&] { in.run({.tokens = tokens, .x = l.x.get(), .up = l.w_up.get(), .out = l.up.get(), .stream = stream}); },
+      [&] {
+        halves.run({.tokens = tokens, .gate = l.gate.get(), .up = l.up.get(), .out = l.gate.get(), .stream = stream});
+      },
+      [&] { out.run({.tokens = tokens, .x = l.gate.get(), .up = l.w_down.get(), .out = l.y.get(), .stream = stream}); },
+  });
+}
+
+// gemm_gated begins while the product before it still writes the gate values that it is to read.
+TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
+  const Layer l;
+  const Plan in = product(hidden_size, intermediate_size);
+  const Plan out = product(intermediate_size, hidden_size);
+  void* stream = l.stream.get();
+  const Spec spec{.op = GATEFOLD_OP_GEMM_GATED,
+                  .dtype = GATEFOLD_DTYPE_BF16,
+                  .activation = Activation::identity(),
+                  .tokens = tokens,
+                  .hidden_size = hidden_size,
+                  .intermediate_size = intermediate_size};
+  Random random = test_random();
+  const Experiment experiment(spec, random);
+  for (const char* implementation : {"sm90", "sm80"}) {
+    if (implementation == std::string("sm90") && !is_hopper()) continue;
+    for (const std::string& kernel : kernels_of(spec, implementation)) {
+      SCOPED_TRACE(kernel);
+      const Plan gated(experiment.desc(kernel));
+      l.expect_the_same_with_and_without_pauses({
+          [&] {
+            in.run({.tokens = tokens, .x = l.x.get(), .up = l.w_gate.get(), .out = l.gate.get(), .stream = stream});
+          },
+          [&] {
+            gated.run({.tokens = tokens,
+                       .x = l.x.get(),
+                       .gate = l.gate.get(),
+                       .up = l.w_up.get(),
+                       .out = l.up.get(),
+                       .stream = stream});
+          },
+          [&] {
+            out.run({.tokens = tokens, .x = l.up.get(), .up = l.w_down.get(), .out = l.y.get(), .stream = stream});
+          },
+      });
     }
-    in.run({.tokens = tokens, .x = x.get(), .up = w_gate.get(), .out = gate.get(), .stream = stream.get()});
-    pause();
-    in.run({.tokens = tokens, .x = x.get(), .up = w_up.get(), .out = up.get(), .stream = stream.get()});
-    pause();
-    halves.run({.tokens = tokens, .gate = gate.get(), .up = up.get(), .out = gate.get(), .stream = stream.get()});
-    pause();
-    out.run({.tokens = tokens, .x = gate.get(), .up = w_down.get(), .out = y.get(), .stream = stream.get()});
-  };
-  const auto result = [&] {
-    stream.wait();
-    std::vector<std::uint16_t> values(y_bytes / 2);
-    device_memory().download(values.data(), y.get(), y_bytes);
-    return values;
-  };
-  layer(true);
-  const std::vector<std::uint16_t> expected = result();
-  EXPECT_NE(expected, std::vector<std::uint16_t>(expected.size(), 0xffff));
-  for (int repeat = 0; repeat < 20; ++repeat) {
-    for (int i = 0; i < 5; ++i) layer(false);
-    ASSERT_EQ(result(), expected) << "repeat " << repeat;
   }
 }
 

@@ -14,7 +14,7 @@ constexpr double bytes_per_second = 4.3e12;
 constexpr Machine h200{132, bytes_per_second};
 
 // 128 tokens x 64 columns in clusters of two token tiles.
-constexpr Config small_tile{128, 128, 4, 2, 2, 1, true, false};
+constexpr Config small_tile{128, 128, 4, 2, 2, 1, Product::gate_up, false};
 
 constexpr Kernel kernel_of(const Config& config, double teraflops) { return {config, teraflops, nullptr, nullptr}; }
 
@@ -75,7 +75,7 @@ TEST(CostModel, TheFirstTileOfARoundCostsTheMost) {
 TEST(CostModel, AFewTilesMoreAreSplit) {
   constexpr std::int64_t D = 8192;
   constexpr std::int64_t tokens = 256;
-  const Kernel kernel = kernel_of({256, 128, 5, 2, 1, 1, true, false}, 600.0);
+  const Kernel kernel = kernel_of({256, 128, 5, 2, 1, 1, Product::gate_up, false}, 600.0);
   const auto rounds_more = [&](std::int64_t tiles) {
     const auto seconds = [&](std::int64_t n) { return seconds_of(kernel, gated_problem(D, n * 64), tokens, h200); };
     return (seconds(132 + tiles) - seconds(132)) / round_seconds(kernel, D);
@@ -108,7 +108,7 @@ TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
 
 // Llama 405B's columns are 208 clusters of four with tiles of 64: seven rounds of 30, eight of 29.
 TEST(CostModel, CountsTheClustersOfFourThatAChipHolds) {
-  const Kernel kernel = kernel_of({160, 128, 5, 2, 1, 4, true, true, true}, 690.0);
+  const Kernel kernel = kernel_of({160, 128, 5, 2, 1, 4, Product::gate_up, true, true}, 690.0);
   const Problem problem = gated_problem(16384, 53248);
   const auto seconds = [&](int clusters) {
     return seconds_of(kernel, problem, 160, {132, bytes_per_second, clusters});
@@ -132,7 +132,7 @@ TEST(CostModel, MemoryIsTheOtherBound) {
   };
   const Kernel gated = kernel_of(small_tile, 1e9);
   Config config = small_tile;
-  config.gated = false;
+  config.product = Product::plain;
   const Kernel plain = kernel_of(config, 1e9);
   const double gated_bytes = 2.0 * (2 * F * D + T * (D + F));
   const double plain_bytes = 2.0 * (F * D + T * (D + F));
@@ -154,7 +154,7 @@ TEST(CostModel, AFewMultiprocessorsDontUseUpTheMemory) {
 
 // Halves of 128 rows come in one box where the weights are interleaved by 64, in sixteen where they are by 136.
 TEST(CostModel, ManyBoxesTakeLonger) {
-  const Kernel kernel = kernel_of({128, 256, 4, 2, 2, 1, true, false}, 700.0);
+  const Kernel kernel = kernel_of({128, 256, 4, 2, 2, 1, Product::gate_up, false}, 700.0);
   const auto seconds = [&](std::int64_t block) {
     return seconds_of(kernel, gated_problem(4096, 8704, {LayoutKind::interleaved_gate_up, block}), 4096, h200);
   };

@@ -68,7 +68,7 @@ class Delays : public TargetTest {
 // The kernels that have delays, whether or not this machine can run them.
 std::vector<Target> delayed_targets() {
   std::vector<Target> result;
-  for (const Target& target : targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GATE_UP})) {
+  for (const Target& target : targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})) {
     if (target.dtype == GATEFOLD_DTYPE_FP32) continue;
     if (target.implementation == "sm90" || target.implementation == "sm80") result.push_back(target);
   }

@@ -23,7 +23,7 @@ const Machine all_machines[] = {h200, {114, h200.bytes_per_second}, {78, h200.by
 // A layout is a matter of gate_up alone.
 TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
   for (const DType dtype : {DType::bf16, DType::fp16}) {
-    for (const Kernel& kernel : kernels(dtype, true)) {
+    for (const Kernel& kernel : kernels(dtype, Product::gate_up)) {
       for (std::int64_t block = 1; block <= 4096; block *= 2) {
         EXPECT_TRUE(fits_layout(kernel.config, blocks_of(block))) << kernel.config.tile_n << ", " << block;
       }
@@ -36,7 +36,7 @@ TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {
 TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
   for (const auto& [D, F] : {std::pair{4096, 14336}, std::pair{8192, 28672}}) {
     const Problem problem = gated_problem(D, F, {LayoutKind::interleaved_gate_up, 16});
-    const Config& taken = choose(kernels(DType::bf16, true), problem, 4096, h200)->config;
+    const Config& taken = choose(kernels(DType::bf16, Product::gate_up), problem, 4096, h200)->config;
     EXPECT_EQ(half_boxes(taken, problem).count(taken.tile_n / 2), 1) << name(taken);
   }
 }
@@ -45,8 +45,8 @@ TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
 // addresses and the epilogue. A block deals out anew what it is launched with, 168 registers for each of 384 threads,
 // which is 1024 fewer than a multiprocessor has.
 TEST(CompiledKernels, FitAMultiprocessor) {
-  for (const bool gated : {true, false}) {
-    for (const Kernel& kernel : kernels(DType::bf16, gated)) {
+  for (const Product product : {Product::plain, Product::gate_up, Product::gated_by_memory}) {
+    for (const Kernel& kernel : kernels(DType::bf16, product)) {
       const Config& c = kernel.config;
       SCOPED_TRACE(name(c));
       EXPECT_LE(c.shared_bytes(), 227 * 1024);
@@ -66,10 +66,10 @@ TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
   for (const DType dtype : {DType::bf16, DType::fp16}) {
     for (const std::int64_t block : {3, 5, 7, 11, 12, 13, 24, 28, 44, 50, 96, 1000}) {
       const auto fit = [&](const Kernel& kernel) { return fits_layout(kernel.config, blocks_of(block)); };
-      const bool any = std::ranges::any_of(kernels(dtype, true), fit);
+      const bool any = std::ranges::any_of(kernels(dtype, Product::gate_up), fit);
       for (std::int64_t tokens = 1; tokens <= 8192; tokens = tokens * 3 / 2 + 1) {
         SCOPED_TRACE(testing::Message() << "block " << block << ", " << tokens << " tokens");
-        const Kernel* taken = choose(kernels(dtype, true), blocks_of(block), tokens, h200);
+        const Kernel* taken = choose(kernels(dtype, Product::gate_up), blocks_of(block), tokens, h200);
         ASSERT_EQ(taken != nullptr, any);
         EXPECT_TRUE(taken == nullptr || fit(*taken));
       }
@@ -81,14 +81,18 @@ TEST(CompiledKernels, AreTakenOnlyForLayoutsThatFit) {
 struct Family {
   const char* name;
   DType dtype;
-  bool gated;
-  std::span<const Kernel> kernels() const { return sm90::kernels(dtype, gated); }
+  Product product;
+  std::span<const Kernel> kernels() const { return sm90::kernels(dtype, product); }
 };
 void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
-constexpr Family all_families[] = {{"bf16_gate_up", DType::bf16, true},
-                                   {"bf16_gemm", DType::bf16, false},
-                                   {"fp16_gate_up", DType::fp16, true},
-                                   {"fp16_gemm", DType::fp16, false}};
+constexpr Family all_families[] = {
+    {"bf16_gate_up", DType::bf16, Product::gate_up},
+    {"bf16_gemm", DType::bf16, Product::plain},
+    {"bf16_gemm_gated", DType::bf16, Product::gated_by_memory},
+    {"fp16_gate_up", DType::fp16, Product::gate_up},
+    {"fp16_gemm", DType::fp16, Product::plain},
+    {"fp16_gemm_gated", DType::fp16, Product::gated_by_memory},
+};
 
 class Families : public testing::TestWithParam<Family> {};
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(all_families),
@@ -134,12 +138,22 @@ TEST_P(Families, TakeLongerForMoreTilesOfManyWeights) {
   }
 }
 
-// gate_up's product, or for gemm the one with w_down, of every model that the tool knows.
-std::vector<Problem> model_problems(bool gated) {
+Problem problem_of(Product product, std::int64_t hidden_size, std::int64_t intermediate_size) {
+  switch (product) {
+    case Product::plain: return plain_problem(hidden_size, intermediate_size);
+    case Product::gate_up: return gated_problem(hidden_size, intermediate_size);
+    case Product::gated_by_memory: return gated_by_memory_problem(hidden_size, intermediate_size);
+  }
+  return {};
+}
+
+// Of every model that the tool knows the product of gate_up or of gemm_gated, or for gemm the one with w_down.
+std::vector<Problem> model_problems(Product product) {
   std::vector<Problem> problems;
   for (const test::ModelSize& model : test::model_sizes()) {
-    problems.push_back(gated ? gated_problem(model.hidden_size, model.intermediate_size)
-                             : plain_problem(model.intermediate_size, model.hidden_size));
+    const bool down = product == Product::plain;
+    problems.push_back(problem_of(product, down ? model.intermediate_size : model.hidden_size,
+                                  down ? model.hidden_size : model.intermediate_size));
   }
   return problems;
 }
@@ -148,7 +162,7 @@ constexpr std::int64_t all_tokens[] = {65,  96,  128, 160, 192,  200,  256,  320
                                        384, 416, 512, 768, 1024, 2048, 4096, 8192};
 
 TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
-  for (const Problem& problem : model_problems(GetParam().gated)) {
+  for (const Problem& problem : model_problems(GetParam().product)) {
     for (const Machine& machine : all_machines) {
       for (const std::int64_t tokens : all_tokens) {
         SCOPED_TRACE(testing::Message() << "D=" << problem.hidden_size << " F=" << problem.intermediate_size
@@ -177,10 +191,10 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     bool empty_rows = false;
     bool part_of_a_slab = c.halves() == 1;  // the second, of a whole tile
     bool part_of_columns = false;
-    bool no_columns = c.gated && c.cluster_n == 1;  // for a producer thread, all around the ring
+    const bool two_weights = c.product == Product::gate_up;
+    bool no_columns = two_weights && c.cluster_n == 1;  // for a producer thread, all around the ring
     for (const test::GridShape& shape : test::kernel_grid) {
-      const Problem problem = GetParam().gated ? gated_problem(shape.hidden_size, shape.intermediate_size)
-                                               : plain_problem(shape.hidden_size, shape.intermediate_size);
+      const Problem problem = problem_of(GetParam().product, shape.hidden_size, shape.intermediate_size);
       ASSERT_TRUE(fits(c, problem));
       const Geometry g = geometry_of(c, problem, shape.tokens, clusters);
       (g.whole_tiles < g.cluster_tiles(c) ? split : whole) = true;
@@ -188,7 +202,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
       empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
       part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
       part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
-      const int last_half = g.n_tiles * c.columns() - (c.gated ? c.columns() : c.tile_n / 2);
+      const int last_half = g.n_tiles * c.columns() - (two_weights ? c.columns() : c.tile_n / 2);
       no_columns = no_columns || (last_half >= shape.intermediate_size && g.k_steps > c.stages);
     }
     EXPECT_TRUE(whole);
@@ -204,9 +218,9 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
 // Blocks that divide a tile's sums bring its tokens twice: that pays only where tiles are too few for all
 // multiprocessors.
 TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
-  for (const Problem& problem : model_problems(true)) {
+  for (const Problem& problem : model_problems(Product::gate_up)) {
     for (std::int64_t tokens = 65; tokens <= 2048; tokens += 3) {
-      const Config& c = choose(kernels(DType::bf16, true), problem, tokens, h200)->config;
+      const Config& c = choose(kernels(DType::bf16, Product::gate_up), problem, tokens, h200)->config;
       if (c.split_k == 1) continue;
       const Geometry g = geometry_of(c, problem, tokens, h200.clusters(c));
       EXPECT_LE(g.cluster_tiles(c), 2 * h200.clusters(c))
@@ -219,7 +233,7 @@ TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
 TEST_P(Families, EachIsTakenForSomeModel) {
   for (const Kernel& kernel : GetParam().kernels()) {
     bool taken = false;
-    for (const Problem& problem : model_problems(GetParam().gated)) {
+    for (const Problem& problem : model_problems(GetParam().product)) {
       for (const std::int64_t tokens : all_tokens) {
         taken = taken || choose(GetParam().kernels(), problem, tokens, h200) == &kernel;
       }

@@ -28,4 +28,11 @@ inline Problem plain_problem(std::int64_t hidden_size, std::int64_t intermediate
   return problem;
 }
 
+// A gemm_gated of bf16.
+inline Problem gated_by_memory_problem(std::int64_t hidden_size, std::int64_t intermediate_size) {
+  Problem problem = gated_problem(hidden_size, intermediate_size, {});
+  problem.op = Op::gemm_gated;
+  return problem;
+}
+
 }  // namespace gatefold::cuda::sm90

@@ -15,14 +15,14 @@
 namespace gatefold::cuda::sm90 {
 namespace {
 
-constexpr Config two_slabs{256, 176, 3, 2, 1, 2, true, false};
-constexpr Config one_slab{128, 224, 4, 2, 2, 1, true, false};
-constexpr Config in_turns{128, 128, 5, 2, 1, 1, true, true};
-constexpr Config transposed{160, 256, 3, 2, 1, 2, true, false, true};
-constexpr Config self_fed{256, 224, 3, 2, 1, 2, true, false, false, false};
-constexpr Config split_sums{128, 64, 8, 2, 1, 1, true, false, false, true, 2};
-constexpr Config of_four{96, 128, 6, 2, 1, 4, true, true, true};
-constexpr Config two_of_four_bring{208, 128, 4, 2, 1, 4, true, true, true};
+constexpr Config two_slabs{256, 176, 3, 2, 1, 2, Product::gate_up, false};
+constexpr Config one_slab{128, 224, 4, 2, 2, 1, Product::gate_up, false};
+constexpr Config in_turns{128, 128, 5, 2, 1, 1, Product::gate_up, true};
+constexpr Config transposed{160, 256, 3, 2, 1, 2, Product::gate_up, false, true};
+constexpr Config self_fed{256, 224, 3, 2, 1, 2, Product::gate_up, false, false, false};
+constexpr Config split_sums{128, 64, 8, 2, 1, 1, Product::gate_up, false, false, true, 2};
+constexpr Config of_four{96, 128, 6, 2, 1, 4, Product::gate_up, true, true};
+constexpr Config two_of_four_bring{208, 128, 4, 2, 1, 4, Product::gate_up, true, true};
 constexpr Config all_configs[] = {two_slabs, one_slab,   in_turns, transposed,
                                   self_fed,  split_sums, of_four,  two_of_four_bring};
 
@@ -214,7 +214,8 @@ TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
        {std::pair{1, false}, std::pair{128, false}, std::pair{129, true}, std::pair{4096, true}}) {
     EXPECT_EQ(fits(self_fed, gated_problem(hidden_size, 14336)), fit) << hidden_size;
     EXPECT_TRUE(fits(two_slabs, gated_problem(hidden_size, 14336))) << hidden_size;
-    const Kernel* taken = choose(kernels(DType::bf16, true), gated_problem(hidden_size, 14336), 512, {132, 4.3e12});
+    const Kernel* taken =
+        choose(kernels(DType::bf16, Product::gate_up), gated_problem(hidden_size, 14336), 512, {132, 4.3e12});
     ASSERT_NE(taken, nullptr);
     EXPECT_TRUE(fit || taken->config.producers) << hidden_size;
   }
@@ -223,7 +224,7 @@ TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
 // Producers with few registers ask for a half in one box: 64 rows take blocks of 32 and 64, and cut those of 24.
 TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
   constexpr Config few = two_of_four_bring;
-  constexpr Config enough{192, 128, 4, 2, 1, 4, true, true, true};
+  constexpr Config enough{192, 128, 4, 2, 1, 4, Product::gate_up, true, true};
   static_assert(few.crowded() && !enough.crowded());
   for (const auto& [block, fit] : {std::pair{1, true}, std::pair{32, true}, std::pair{64, true}, std::pair{128, true},
                                    std::pair{24, false}, std::pair{96, false}}) {
@@ -234,14 +235,14 @@ TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
 
 // A consumer has the time of a product to ask for a k-step: two boxes for each half of the weights, no more.
 TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
-  constexpr Config halves_of_104{256, 208, 3, 2, 1, 2, true, false, false, false};
+  constexpr Config halves_of_104{256, 208, 3, 2, 1, 2, Product::gate_up, false, false, false};
   for (const auto& [block, fit, fits_104] :
        {std::tuple{1, true, true}, std::tuple{8, true, true}, std::tuple{16, true, true}, std::tuple{32, true, false},
         std::tuple{64, false, false}, std::tuple{112, true, false}}) {
     EXPECT_EQ(fits(self_fed, blocks_of(block)), fit) << block;
     EXPECT_EQ(fits(halves_of_104, blocks_of(block)), fits_104) << block;
     for (std::int64_t tokens = 65; tokens <= 65536; tokens = tokens * 3 / 2) {
-      const Kernel* taken = choose(kernels(DType::bf16, true), blocks_of(block), tokens, {132, 4.3e12});
+      const Kernel* taken = choose(kernels(DType::bf16, Product::gate_up), blocks_of(block), tokens, {132, 4.3e12});
       ASSERT_NE(taken, nullptr);
       const HalfBoxes boxes = half_boxes(taken->config, blocks_of(block));
       EXPECT_TRUE(taken->config.producers || boxes.count(taken->config.tile_n / 2) <= 2)

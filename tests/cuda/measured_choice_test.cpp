@@ -19,7 +19,7 @@ bench::TileMeasurement measurement() { return bench::read_tile_measurement(GATEF
 
 TEST(MeasuredChoice, IsOfTheKernelsThatAreCompiled) {
   std::set<std::string> compiled;
-  for (const Kernel& kernel : kernels(DType::bf16, true)) compiled.insert(name(kernel.config));
+  for (const Kernel& kernel : kernels(DType::bf16, Product::gate_up)) compiled.insert(name(kernel.config));
   EXPECT_EQ(measurement().kernels, compiled) << "bench_sm90_tiles makes results/h200/sm90_tiles.json anew";
 }
 
@@ -29,7 +29,7 @@ TEST(MeasuredChoice, IsWithinThreePercentOfTheBestIn95Percent) {
   const auto near = std::ranges::count_if(measured.cells, [&](const TileCell& cell) {
     const Problem problem = gated_problem(cell.hidden_size, cell.intermediate_size);
     const Kernel* chosen =
-        choose(kernels(DType::bf16, true), problem, cell.tokens, h200_machine(cell.clusters_of_four));
+        choose(kernels(DType::bf16, Product::gate_up), problem, cell.tokens, h200_machine(cell.clusters_of_four));
     return cell.regret(name(chosen->config)) <= bench::near_best;
   });
   EXPECT_GE(static_cast<double>(near), 0.95 * static_cast<double>(measured.cells.size()))

@@ -82,6 +82,9 @@ __device__ inline void store_tile_2d(const CUtensorMap* map, const void* shared,
 }
 
 // Brings a box to L2 and no further.
+__device__ inline void prefetch_tile_2d(const CUtensorMap* map, int c0, int c1) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(c0), "r"(c1) : "memory");
+}
 __device__ inline void prefetch_tile_3d(const CUtensorMap* map, int c0, int c1, int c2) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2)
                : "memory");

@@ -7,8 +7,12 @@
 
 namespace gatefold::cuda::sm90 {
 
-// One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of a gated product one
-// half of those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
+// What is made of a tile of x . w^T. plain: the output (gemm). gate_up: the weights are gate's and up's, whose products
+// are combined. gated_by_memory: the weights are up's, and a tile of gate values comes from memory (gemm_gated).
+enum class Product : std::uint8_t { plain, gate_up, gated_by_memory };
+
+// One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of gate_up one half of
+// those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
 struct Config {
   int tile_m;      // tokens: a multiple of 64 x warpgroups_per_tile(), or where transposed of 16
   int tile_n;      // weight rows: the N of the wgmma, or where transposed its M
@@ -16,7 +20,7 @@ struct Config {
   int warpgroups;  // that multiply; the producers are one more
   int cluster_m;   // thread blocks that share one weight tile, each loading a part for all
   int cluster_n;   // thread blocks that share one token tile
-  bool gated;
+  Product product;
   bool pingpong;  // each warpgroup computes a tile of its own, in turns, so that one multiplies while the other stores
   bool transposed = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
   bool producers = true;    // or consumers ask for the operands (feeder.cuh), and the registers are all consumers'
@@ -26,7 +30,7 @@ struct Config {
   constexpr int threads() const { return 128 * (warpgroups + (producers ? 1 : 0)); }
   constexpr int tiles_per_cluster() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return tiles_per_cluster() * split_k; }
-  constexpr int columns() const { return gated ? tile_n / 2 : tile_n; }  // of the output
+  constexpr int columns() const { return product == Product::gate_up ? tile_n / 2 : tile_n; }  // of the output
 
   // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or where transposed gate's and up's.
   constexpr int slabs() const { return (transposed ? tile_n : tile_m) / (64 * warpgroups_per_tile()); }
@@ -42,7 +46,7 @@ struct Config {
   constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * 2; }
 
   // The output passes through shared memory this many columns at a time, which bounds the staging buffer of a plain
-  // product to that of a gated one.
+  // product to that of gate_up.
   constexpr int store_columns() const { return tile_n / 2; }
   // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
   constexpr int staged_slabs() const { return producers ? slabs() : 1; }

@@ -27,6 +27,13 @@ __device__ std::uint32_t pack(float low, float high) {
 // A staging slab is 64 rows x chunk columns, swizzled as the store's descriptor says: 16-byte piece p of row r lies at
 // piece p ^ (r % 8) for 128-byte rows, p ^ (r / 2 % 4) for 64-byte rows. Other rows leave whole: those of an odd number
 // of pieces, 88 and 104 columns, meet no bank twice as they are, those of 80 and 112 columns each twice.
+//
+// An epilogue is what a kernel does with the sums of a tile:
+//     Arguments       of the kernel, beside the output's descriptor
+//     Storage         the staging buffer
+//     Inputs, init    barriers of what a tile reads beside the product's operands (has_inputs), by one thread
+//     prefetch        where has_inputs: asks for that of a tile, by a warpgroup's first thread, once its main loop runs
+//     store           by the warpgroup, with its accumulators
 template <Config config, class Element>
 struct Epilogue {
   static constexpr int slabs = config.slabs();  // per warpgroup
@@ -39,9 +46,15 @@ struct Epilogue {
   static constexpr int passes = config.columns() / width;
   static constexpr int staged = config.staged_slabs();  // at a time
 
+  static constexpr bool has_inputs = false;
+
+  struct Arguments {
+    Combine combine;
+  };
   struct alignas(1024) Storage {
     Element out[config.store_bytes() / 2];
   };
+  struct Inputs {};
 
   static __device__ std::uint32_t swizzled(std::uint32_t row, std::uint32_t column) {
     const std::uint32_t piece = column / 8;
@@ -50,17 +63,61 @@ struct Epilogue {
     return (row * pieces + (piece ^ (row * pieces / 8 % pieces))) * 16;
   }
 
+  // Where a warpgroup's slab begins in the output, and box i of a pass's columns.
+  static __device__ int row_of(const Tile& tile, int warpgroup, int slab) {
+    return tile.first_row + (config.pingpong ? slab : slab * config.warpgroups + warpgroup) * 64;
+  }
+  static __device__ int column_of(const Tile& tile, int pass, int i) {
+    return tile.n * config.columns() + pass * width + i * chunk;
+  }
+
+  // The row of its warp's 16, and of the 16 columns the first or the ninth, whose address a lane gives where whole
+  // matrices go to or from a staged slab.
+  struct LanePlace {
+    std::uint32_t row;
+    std::uint32_t column;
+  };
+  static __device__ LanePlace lane_place(int thread) {
+    const std::uint32_t lane = thread % 32;
+    return {thread % 128 / 32 * 16 + lane % 16, lane / 16 * 8};
+  }
+
+  // 16 columns from column c on, or the last 8: (rows r, r + 8) x (columns c, c + 8).
+  static __device__ void store_block(const Element* slab, const LanePlace& lane, int c,
+                                     const std::uint32_t (&words)[4]) {
+    const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
+    if (c + 8 == width) {
+      store_matrices(base + swizzled(lane.row, c % chunk), words[0], words[1]);
+    } else {
+      store_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
+    }
+  }
+  static __device__ void load_block(const Element* slab, const LanePlace& lane, int c, std::uint32_t (&words)[4]) {
+    const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
+    if (c + 8 == width) {
+      load_matrices(base + swizzled(lane.row, c % chunk), words[0], words[1]);
+    } else {
+      load_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
+    }
+  }
+
+  // By one thread: a staged slab leaves.
+  static __device__ void store_slab(const CUtensorMap& out, const Element* slab, const Tile& tile, int warpgroup,
+                                    int pass, int slab_number) {
+#pragma unroll
+    for (int i = 0; i < chunks; ++i) {
+      store_tile_2d(&out, slab + i * slab_elements, column_of(tile, pass, i), row_of(tile, warpgroup, slab_number));
+    }
+  }
+
   // tCrC ((2, 2, tile_n / 8), slabs, 1): per 8 columns, two of row r and two of row r + 8. tile_slabs: those with
   // tokens.
   template <class Accumulator, class Packed>
-  static __device__ void store(const CUtensorMap& out, const Tile& tile, int tile_slabs, Storage& storage, int thread,
-                               const Accumulator& tCrC, Packed columns_of) {
+  static __device__ void store_packed(const CUtensorMap& out, const Tile& tile, int tile_slabs, Storage& storage,
+                                      int thread, const Accumulator& tCrC, Packed columns_of) {
     const int warpgroup = thread / 128;
     const bool elected = thread % 128 == 0;
-    const std::uint32_t lane = thread % 32;
-    const std::uint32_t row = thread % 128 / 32 * 16 + lane % 16;  // this lane's address row in a 64-row slab
-    const std::uint32_t column_of_lane = lane / 16 * 8;
-
+    const LanePlace lane = lane_place(thread);
     Element* mine = storage.out + warpgroup * staged * chunks * slab_elements;
 #pragma unroll
     for (int stage = 0; stage < passes * slabs / staged; ++stage) {
@@ -75,19 +132,12 @@ struct Epilogue {
         Element* staging = mine + (slab - first_slab) * chunks * slab_elements;
 #pragma unroll
         for (int c = 0; c < width; c += 16) {
-          const bool last_eight = c + 8 == width;
           std::uint32_t packed[4];
 #pragma unroll
-          for (int i = 0; i < (last_eight ? 2 : 4); ++i) {  // (rows r, r + 8) x (columns c, c + 8)
+          for (int i = 0; i < (c + 8 == width ? 2 : 4); ++i) {  // (rows r, r + 8) x (columns c, c + 8)
             packed[i] = columns_of(tCrC, slab, (pass * width + c) / 8 + i / 2, i % 2);
           }
-          const std::uint32_t base = shared_address(staging + c / chunk * slab_elements);
-          if (last_eight) {
-            store_matrices(base + swizzled(row, c % chunk), packed[0], packed[1]);
-          } else {
-            store_matrices(base + swizzled(row, c % chunk + column_of_lane), packed[0], packed[1], packed[2],
-                           packed[3]);
-          }
+          store_block(staging, lane, c, packed);
         }
       }
       fence_async_shared();
@@ -97,12 +147,7 @@ struct Epilogue {
         for (int slab = first_slab; slab < first_slab + staged; ++slab) {
           if (slab >= tile_slabs) break;
           const Element* staging = mine + (slab - first_slab) * chunks * slab_elements;
-          const int first_row = tile.first_row + (config.pingpong ? slab : slab * config.warpgroups + warpgroup) * 64;
-#pragma unroll
-          for (int i = 0; i < chunks; ++i) {
-            store_tile_2d(&out, staging + i * slab_elements, tile.n * config.columns() + pass * width + i * chunk,
-                          first_row);
-          }
+          store_slab(out, staging, tile, warpgroup, pass, slab);
         }
         store_commit();
       }
@@ -110,22 +155,25 @@ struct Epilogue {
   }
 
   template <class Accumulator>
-  static __device__ void run(const CUtensorMap& out, const Tile& tile, int tile_slabs, const Combine& combine,
-                             Storage& storage, int thread, const Accumulator& tCrC) {
+  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int tile_slabs,
+                               Storage& storage, Inputs& /*inputs*/, int thread, const Accumulator& tCrC) {
     using namespace cute;
-    if constexpr (config.gated) {
+    if constexpr (config.product == Product::gate_up) {
       constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
-      combine.dispatch([&](auto act) {
-        store(out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int half) {
-          const Pair h = act(acc(make_coord(0, half, group), slab, 0), acc(make_coord(0, half, group + up), slab, 0),
-                             acc(make_coord(1, half, group), slab, 0), acc(make_coord(1, half, group + up), slab, 0));
-          return pack<Element>(h.low, h.high);
-        });
+      arguments.combine.dispatch([&](auto act) {
+        store_packed(out, tile, tile_slabs, storage, thread, tCrC,
+                     [&](const Accumulator& acc, int slab, int group, int half) {
+                       const Pair h =
+                           act(acc(make_coord(0, half, group), slab, 0), acc(make_coord(0, half, group + up), slab, 0),
+                               acc(make_coord(1, half, group), slab, 0), acc(make_coord(1, half, group + up), slab, 0));
+                       return pack<Element>(h.low, h.high);
+                     });
       });
     } else {
-      store(out, tile, tile_slabs, storage, thread, tCrC, [](const Accumulator& acc, int slab, int group, int half) {
-        return pack<Element>(acc(make_coord(0, half, group), slab, 0), acc(make_coord(1, half, group), slab, 0));
-      });
+      store_packed(
+          out, tile, tile_slabs, storage, thread, tCrC, [](const Accumulator& acc, int slab, int group, int half) {
+            return pack<Element>(acc(make_coord(0, half, group), slab, 0), acc(make_coord(1, half, group), slab, 0));
+          });
     }
   }
 };

@@ -71,17 +71,17 @@ inline constexpr TileShape tile_192x128 = transposed({192, 128, 4, 1, 2, true});
 inline constexpr TileShape tile_208x128 = transposed({208, 128, 4, 1, 2, true});
 inline constexpr TileShape four_208x128 = transposed({208, 128, 4, 1, 4, true});
 
-template <const TileShape& tile, class E, bool is_gated>
+template <const TileShape& tile, class E, Product product>
 struct Shape {
   static constexpr Config config{tile.m,          tile.n,         tile.stages, 2,
-                                 tile.cluster_m,  tile.cluster_n, is_gated,    tile.pingpong,
+                                 tile.cluster_m,  tile.cluster_n, product,     tile.pingpong,
                                  tile.transposed, tile.producers, tile.split_k};
   using Element = E;
 };
 
-template <const TileShape& tile, class E, bool is_gated>
+template <const TileShape& tile, class E, Product product>
 constexpr Kernel kernel_of(double teraflops) {
-  using S = Shape<tile, E, is_gated>;
+  using S = Shape<tile, E, product>;
   return {S::config, teraflops, launch<S>, resident_clusters<S>};
 }
 
@@ -92,27 +92,42 @@ constexpr Kernel kernel_of(double teraflops) {
 // open which is faster: rounds decide.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, true>(733.5),  kernel_of<tile_256x208, E, true>(733.5),
-    kernel_of<tile_256x192, E, true>(728.0),  kernel_of<alone_256x176, E, true>(707.5),
-    kernel_of<alone_256x128, E, true>(715.5), kernel_of<tile_128x192, E, true>(709.5),
-    kernel_of<tile_128x160, E, true>(699.5),  kernel_of<tile_128x144, E, true>(685.5),
-    kernel_of<row_128x224, E, true>(675.5),   kernel_of<row_128x208, E, true>(689.5),
-    kernel_of<row_128x144, E, true>(668.0),   kernel_of<alone_128x192, E, true>(675.0),
-    kernel_of<alone_128x160, E, true>(661.5), kernel_of<alone_128x128, E, true>(651.0),
-    kernel_of<alone_128x96, E, true>(594.5),  kernel_of<alone_128x64, E, true>(408.5),
-    kernel_of<split_128x128, E, true>(640.0), kernel_of<split_128x64, E, true>(476.5),
-    kernel_of<alone_80x128, E, true>(515.5),  kernel_of<tile_96x128, E, true>(630.0),
-    kernel_of<four_96x128, E, true>(670.0),   kernel_of<tile_160x128, E, true>(679.0),
-    kernel_of<four_160x128, E, true>(703.0),  kernel_of<tile_192x128, E, true>(702.5),
-    kernel_of<tile_208x128, E, true>(687.5),  kernel_of<four_208x128, E, true>(710.5),
+    kernel_of<tile_256x224, E, Product::gate_up>(733.5),  kernel_of<tile_256x208, E, Product::gate_up>(733.5),
+    kernel_of<tile_256x192, E, Product::gate_up>(728.0),  kernel_of<alone_256x176, E, Product::gate_up>(707.5),
+    kernel_of<alone_256x128, E, Product::gate_up>(715.5), kernel_of<tile_128x192, E, Product::gate_up>(709.5),
+    kernel_of<tile_128x160, E, Product::gate_up>(699.5),  kernel_of<tile_128x144, E, Product::gate_up>(685.5),
+    kernel_of<row_128x224, E, Product::gate_up>(675.5),   kernel_of<row_128x208, E, Product::gate_up>(689.5),
+    kernel_of<row_128x144, E, Product::gate_up>(668.0),   kernel_of<alone_128x192, E, Product::gate_up>(675.0),
+    kernel_of<alone_128x160, E, Product::gate_up>(661.5), kernel_of<alone_128x128, E, Product::gate_up>(651.0),
+    kernel_of<alone_128x96, E, Product::gate_up>(594.5),  kernel_of<alone_128x64, E, Product::gate_up>(408.5),
+    kernel_of<split_128x128, E, Product::gate_up>(640.0), kernel_of<split_128x64, E, Product::gate_up>(476.5),
+    kernel_of<alone_80x128, E, Product::gate_up>(515.5),  kernel_of<tile_96x128, E, Product::gate_up>(630.0),
+    kernel_of<four_96x128, E, Product::gate_up>(670.0),   kernel_of<tile_160x128, E, Product::gate_up>(679.0),
+    kernel_of<four_160x128, E, Product::gate_up>(703.0),  kernel_of<tile_192x128, E, Product::gate_up>(702.5),
+    kernel_of<tile_208x128, E, Product::gate_up>(687.5),  kernel_of<four_208x128, E, Product::gate_up>(710.5),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, false>(733.5),  kernel_of<tile_256x208, E, false>(733.5),
-    kernel_of<tile_256x192, E, false>(728.0),  kernel_of<tile_256x176, E, false>(692.5),
-    kernel_of<tile_128x256, E, false>(700.0),  kernel_of<tile_128x224, E, false>(690.0),
-    kernel_of<alone_128x128, E, false>(651.0),
+    kernel_of<tile_256x224, E, Product::plain>(733.5),  kernel_of<tile_256x208, E, Product::plain>(733.5),
+    kernel_of<tile_256x192, E, Product::plain>(728.0),  kernel_of<tile_256x176, E, Product::plain>(692.5),
+    kernel_of<tile_128x256, E, Product::plain>(700.0),  kernel_of<tile_128x224, E, Product::plain>(690.0),
+    kernel_of<alone_128x128, E, Product::plain>(651.0),
+};
+
+// gemm's tiles, and two whose warpgroups take turns: the activation is of as many columns as the product, twice
+// gate_up's, and there the other warpgroup multiplies meanwhile. Not measured yet: the rates are those of the same
+// tiles above.
+template <class E>
+constexpr std::array gated_by_memory_kernels{
+    kernel_of<tile_256x224, E, Product::gated_by_memory>(733.5),
+    kernel_of<tile_256x208, E, Product::gated_by_memory>(733.5),
+    kernel_of<tile_256x192, E, Product::gated_by_memory>(728.0),
+    kernel_of<tile_128x256, E, Product::gated_by_memory>(700.0),
+    kernel_of<tile_128x224, E, Product::gated_by_memory>(690.0),
+    kernel_of<tile_128x192, E, Product::gated_by_memory>(709.5),
+    kernel_of<tile_128x160, E, Product::gated_by_memory>(699.5),
+    kernel_of<alone_128x128, E, Product::gated_by_memory>(651.0),
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -55,7 +55,7 @@ std::int32_t whole_tiles(const Config& c, std::int64_t tokens, std::int32_t tile
 //     blocks ...........|........|........|..........|.........
 HalfBoxes half_boxes(const Config& config, const Problem& problem) {
   const std::int32_t half = config.tile_n / 2;
-  if (!config.gated || !problem.layout.interleaved()) return {half, 0, 0};
+  if (config.product != Product::gate_up || !problem.layout.interleaved()) return {half, 0, 0};
   const std::int64_t block = problem.layout.block;
   if (half % block == 0 || block % half == 0) return {half, 0, 0};
   const auto edge = static_cast<std::int32_t>(std::gcd<std::int64_t>(half, block));

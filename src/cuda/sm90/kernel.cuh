@@ -3,32 +3,41 @@
 #include "cuda/sm90/epilogue.cuh"
 #include "cuda/sm90/exchange.cuh"
 #include "cuda/sm90/feeder.cuh"
+#include "cuda/sm90/gate_tile_epilogue.cuh"
 #include "cuda/sm90/mainloop.cuh"
 #include "cuda/sm90/producer.cuh"
 #include "cuda/sm90/transposed_epilogue.cuh"
 
 namespace gatefold::cuda::sm90 {
 
-// gate_up and gemm for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep a ring of
-// k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
+// Of accumulators whose rows are tokens, or weight rows.
+template <Config config, class Element>
+using EpilogueOf = std::conditional_t<
+    config.product == Product::gated_by_memory, GateTileEpilogue<config, Element>,
+    std::conditional_t<config.transposed, TransposedEpilogue<config, Element>, Epilogue<config, Element>>>;
+
+// gate_up, gemm and gemm_gated for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep
+// a ring of k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
 //
 //   producers  | load k0 k1 k2 ... of tile 0 | tile 1 ...            as far ahead as the ring has slots
 //   warpgroup 0|   wgmma k0 k1 k2 ...   | act, product, store | wgmma ...
 //   warpgroup 1|     wgmma k0 k1 k2 ...   | act, product, store | wgmma ...
 //
 // The warpgroups share nothing but the ring: while one is in its epilogue, the other has the tensor cores to itself.
+//
+// Shape: a type with `static constexpr Config config` and `using Element`. (nvcc 13.0 cannot name a __global__ template
+// whose argument is a Config itself.)
+template <class Shape>
 struct Arguments : DelaySeed {
+  static constexpr Config config = Shape::config;
+  using Element = typename Shape::Element;
+
   TokenMaps x;         // [T, D], boxes of tokens x 64
-  HalfMaps halves[2];  // gate's rows and up's; of a plain product the weight's, twice
+  HalfMaps halves[2];  // gate's rows and up's; of a single weight its own, twice
   CUtensorMap out;     // [T, F]
   Geometry geometry;
-  Combine combine;
+  typename EpilogueOf<config, Element>::Arguments epilogue;
 };
-
-// Of accumulators whose rows are tokens, or weight rows.
-template <Config config, class Element>
-using EpilogueOf =
-    std::conditional_t<config.transposed, TransposedEpilogue<config, Element>, Epilogue<config, Element>>;
 
 template <Config config, class Element>
 struct SharedStorage {
@@ -38,10 +47,10 @@ struct SharedStorage {
   typename Exchange<config>::Storage exchange;           // where blocks divide the sums
   typename Feeder<config, Element>::Storage feeder;      // where there are no producers
   typename Producer<config, Element>::Storage producer;  // where producers have few registers
+  typename EpilogueOf<config, Element>::Inputs inputs;   // where the epilogue reads a tile of its own
 };
 
-// What the threads of a block do, each role a function. Shape: a type with `static constexpr Config config` and
-// `using Element`. (nvcc 13.0 cannot name a __global__ template whose argument is a Config itself.)
+// What the threads of a block do, each role a function.
 template <class Shape>
 class Block {
  public:
@@ -51,7 +60,7 @@ class Block {
   using Epilogue = EpilogueOf<config, Element>;
   using Storage = SharedStorage<config, Element>;
 
-  __device__ Block(const Arguments& arguments, const ClusterPlace<config>& place, Storage& storage)
+  __device__ Block(const Arguments<Shape>& arguments, const ClusterPlace<config>& place, Storage& storage)
       : arguments_(arguments),
         geometry_(arguments.geometry),
         place_(place),
@@ -115,11 +124,12 @@ class Block {
 
   // By warpgroup `warpgroup` of those that share the tile.
   template <class Released>
-  __device__ void compute_tile(int warpgroup, int turn, Released released) {
+  __device__ void compute_tile(int warpgroup, int turn, Released refill) {
     auto tCrC = cute::partition_fragment_C(
         typename Mainloop::TiledMma{},
         cute::Shape<cute::Int<Mainloop::rows>, cute::Int<Mainloop::columns>>{});  // ((2, 2, columns / 8), slabs, 1)
     const int slabs = scheduler_.tile().template slabs_of<config>(warpgroup, geometry_.tokens);
+    const auto released = with_inputs(slabs, refill);
     if (slabs == config.slabs()) {
       Mainloop::template multiply<config.slabs()>(geometry_, storage_.slots, storage_.ring, place_, position_,
                                                   warpgroup, tCrC, released);
@@ -127,7 +137,7 @@ class Block {
       Mainloop::template multiply<1>(geometry_, storage_.slots, storage_.ring, place_, position_, warpgroup, tCrC,
                                      released);
     } else {
-      Mainloop::let_pass(geometry_, storage_.ring, place_, position_, released);
+      Mainloop::let_pass(geometry_, storage_.ring, place_, position_, refill);
     }
     Turns<config>::pass_on(turn);
     // Anew, so that no register holds them beside the accumulators.
@@ -138,10 +148,31 @@ class Block {
     if constexpr (config.split_k > 1) {
       if (!exchange_.complete(storage_.exchange, place_, stored, thread, tCrC)) return;
     }
-    Epilogue::run(arguments_.out, tile, stored, arguments_.combine, storage_.epilogue, thread, tCrC);
+    Epilogue::store(arguments_.out, arguments_.epilogue, tile, stored, storage_.epilogue, storage_.inputs, thread,
+                    tCrC);
   }
 
-  const Arguments& arguments_;
+  // What a warpgroup does whenever it has released a slot. After a tile's first k-step the epilogue's own inputs are
+  // asked for, too: not before, since the stores of the tile before must leave their place.
+  template <class Released>
+  __device__ auto with_inputs(int slabs, Released refill) {
+    if constexpr (!Epilogue::has_inputs) {
+      return refill;
+    } else {
+      return [this, slabs, refill](const auto& where, int step) {
+        refill(where, step);
+        if (step > 0) return;
+        const int thread = thread_again();
+        if (thread % 128 == 0) {
+          Epilogue::prefetch(arguments_.epilogue, scheduler_.tile_again(), slabs, storage_.epilogue, storage_.inputs,
+                             thread);
+        }
+        __syncwarp();
+      };
+    }
+  }
+
+  const Arguments<Shape>& arguments_;
   const Geometry& geometry_;
   const ClusterPlace<config>& place_;
   Storage& storage_;
@@ -151,7 +182,8 @@ class Block {
 };
 
 template <class Shape>
-__global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __grid_constant__ Arguments arguments) {
+__global__ __launch_bounds__(Shape::config.threads(),
+                             1) void kernel(const __grid_constant__ Arguments<Shape> arguments) {
   constexpr Config config = Shape::config;
   static_assert(config.producers || (!config.pingpong && !config.transposed && config.cluster_m == 1));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.producers &&
@@ -176,6 +208,7 @@ __global__ __launch_bounds__(Shape::config.threads(), 1) void kernel(const __gri
     prefetch_descriptor(&arguments.out);
     storage.ring.init();
     if constexpr (config.split_k > 1) Exchange<config>::init(storage.exchange);
+    if constexpr (Block<Shape>::Epilogue::has_inputs) Block<Shape>::Epilogue::init(arguments.epilogue, storage.inputs);
   }
   if constexpr (config.cluster() > 1) {
     __syncwarp();

@@ -22,7 +22,7 @@ struct Kernel {
   Status (*resident_clusters)(const DeviceProperties& device, int& clusters);
 };
 
-// The kernels of gate_up (gated) or gemm for a 16-bit type.
-std::span<const Kernel> kernels(DType dtype, bool gated);
+// Those of a product for a 16-bit type.
+std::span<const Kernel> kernels(DType dtype, Product product);
 
 }  // namespace gatefold::cuda::sm90

@@ -40,16 +40,16 @@ inline Status encode_tokens(TokenMaps& maps, CUtensorMapDataType type, const Pro
   return encode_matrix(maps.tail, type, x, geometry.x_tail_rows, Config::tile_k, Swizzle::bytes_128);
 }
 
-// The weight tile's two halves as descriptors: gate and up, or of a plain product the same weight twice.
+// The weight tile's two halves as descriptors: gate and up, or of a single weight the same twice.
 template <class Shape>
-Status encode_weights(const Problem& problem, const Operands& operands, Arguments& arguments) {
+Status encode_weights(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
   constexpr Config config = Shape::config;
   const Geometry& geometry = arguments.geometry;
   const Promotion promotion = weight_promotion(config, geometry);
   constexpr CUtensorMapDataType type = tensor_type<typename Shape::Element>;
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
-  if constexpr (config.gated) {
+  if constexpr (config.product == Product::gate_up) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
     Status status = encode_half(arguments.halves[0], type, {gate.base, F, D, gate.ld}, gate.map, geometry, promotion);
@@ -63,17 +63,30 @@ Status encode_weights(const Problem& problem, const Operands& operands, Argument
   }
 }
 
+// What the epilogue stores, reads and applies.
 template <class Shape>
-Status encode(const Problem& problem, const Operands& operands, Arguments& arguments) {
+Status encode_epilogue(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
   constexpr Config config = Shape::config;
   using Element = typename Shape::Element;
   using Epilogue = EpilogueOf<config, Element>;
-  constexpr CUtensorMapDataType type = tensor_type<Element>;
+  auto& epilogue = arguments.epilogue;
+  epilogue.combine = decltype(epilogue.combine)(problem.activation);
+  const auto encode = [&](CUtensorMap& map, const void* base, std::int64_t ld) {
+    return encode_matrix(map, tensor_type<Element>, {base, operands.tokens, problem.intermediate_size, ld},
+                         Epilogue::store_rows, Epilogue::chunk, Epilogue::swizzle);
+  };
+  Status status = encode(arguments.out, operands.out, problem.ld_out);
+  if constexpr (config.product == Product::gated_by_memory) {
+    if (status.ok()) return encode(epilogue.gate, operands.gate, problem.ld_gate);
+  }
+  return status;
+}
+
+template <class Shape>
+Status encode(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
+  constexpr CUtensorMapDataType type = tensor_type<typename Shape::Element>;
   if (Status x = encode_tokens(arguments.x, type, problem, operands, arguments.geometry); !x.ok()) return x;
-  Status out =
-      encode_matrix(arguments.out, type, {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out},
-                    Epilogue::store_rows, Epilogue::chunk, Epilogue::swizzle);
-  if (!out.ok()) return out;
+  if (Status epilogue = encode_epilogue<Shape>(problem, operands, arguments); !epilogue.ok()) return epilogue;
   return encode_weights<Shape>(problem, operands, arguments);
 }
 
@@ -97,11 +110,10 @@ Status resident_clusters(const DeviceProperties& device, int& clusters) {
 template <class Shape>
 Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
   constexpr Config config = Shape::config;
-  Arguments arguments;
+  Arguments<Shape> arguments;
   int resident = 0;
   if (Status status = resident_clusters<Shape>(device, resident); !status.ok()) return status;
   arguments.geometry = geometry_of(config, problem, operands.tokens, resident);
-  arguments.combine = Combine(problem.activation);
   arguments.take_from_environment();
   if (Status status = encode<Shape>(problem, operands, arguments); !status.ok()) return status;
 

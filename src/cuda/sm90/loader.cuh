@@ -74,8 +74,8 @@ class Loader {
     const int first = static_cast<int>(place_.n) * boxes;
     const bool tail = with_tokens * box_rows > tokens;
     const int token_rows = with_tokens * box_rows - (tail ? box_rows - geometry_.x_tail_rows : 0);
-    // Of a plain product the halves are those of one tile of rows.
-    constexpr int half_stride = config.gated ? 0 : half_rows;
+    // Of one weight the halves are those of one tile of rows.
+    constexpr int half_stride = config.product == Product::gate_up ? 0 : half_rows;
     const int first_column = tile.n * config.columns();
     const int row = first_column + half() * half_stride;
     const int weight_rows = rows_from(first_column) + rows_from(first_column + half_stride);

@@ -12,9 +12,14 @@
 namespace gatefold::cuda {
 namespace sm90 {
 
-std::span<const Kernel> kernels(DType dtype, bool gated) {
-  if (dtype == DType::bf16) return gated ? bf16_gated_kernels() : bf16_plain_kernels();
-  return gated ? fp16_gated_kernels() : fp16_plain_kernels();
+std::span<const Kernel> kernels(DType dtype, Product product) {
+  const bool bf16 = dtype == DType::bf16;
+  switch (product) {
+    case Product::plain: return bf16 ? bf16_plain_kernels() : fp16_plain_kernels();
+    case Product::gate_up: return bf16 ? bf16_gated_kernels() : fp16_gated_kernels();
+    case Product::gated_by_memory: return bf16 ? bf16_gated_by_memory_kernels() : fp16_gated_by_memory_kernels();
+  }
+  return {};
 }
 
 namespace {
@@ -66,7 +71,12 @@ class Products final : public DeviceExecutor {
   std::span<const Kernel> kernels_;
 };
 
-std::span<const Kernel> family_of(const Problem& p) { return kernels(p.dtype, p.op == Op::gate_up); }
+Product product_of(Op op) {
+  if (op == Op::gate_up) return Product::gate_up;
+  return op == Op::gemm_gated ? Product::gated_by_memory : Product::plain;
+}
+
+std::span<const Kernel> family_of(const Problem& p) { return kernels(p.dtype, product_of(p.op)); }
 
 Verdict no(std::string reason) { return {false, std::move(reason)}; }
 
@@ -74,7 +84,7 @@ Verdict no(std::string reason) { return {false, std::move(reason)}; }
 const char* unaligned_stride(const Problem& p) {
   const auto unaligned = [](std::int64_t ld) { return ld * 2 % alignment != 0; };
   if (unaligned(p.ld_x)) return "ld_x";
-  if (p.op == Op::gate_up && unaligned(p.ld_gate)) return "ld_gate";
+  if (p.op != Op::gemm && unaligned(p.ld_gate)) return "ld_gate";
   if (unaligned(p.ld_up)) return "ld_up";
   if (unaligned(p.ld_out)) return "ld_out";
   return nullptr;

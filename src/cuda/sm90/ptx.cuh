@@ -52,6 +52,18 @@ __device__ inline void store_matrices_transposed(std::uint32_t address, std::uin
                : "memory");
 }
 
+// The same way round as store_matrices.
+__device__ inline void load_matrices(std::uint32_t address, std::uint32_t& a, std::uint32_t& b, std::uint32_t& c,
+                                     std::uint32_t& d) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_matrices(std::uint32_t address, std::uint32_t& a, std::uint32_t& b) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(address) : "memory");
+}
+
 // Two: the addresses come from lanes 0 to 15.
 __device__ inline void store_matrices(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");

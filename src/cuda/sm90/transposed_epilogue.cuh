@@ -15,22 +15,25 @@ struct TransposedEpilogue {
   static constexpr int chunk = 64;
   static constexpr Swizzle swizzle = Swizzle::bytes_128;
   static constexpr int store_rows = config.tile_m;
-  static_assert(config.gated && config.slabs() == 2 && config.tile_m % 16 == 0);
+  static constexpr bool has_inputs = false;
+  static_assert(config.product == Product::gate_up && config.slabs() == 2 && config.tile_m % 16 == 0);
 
+  using Arguments = typename Epilogue<config, Element>::Arguments;
   struct alignas(1024) Storage {
     Element out[config.store_bytes() / 2];
   };
+  struct Inputs {};
 
   // tCrC ((2, 2, tile_m / 8), 2, 1): per 8 tokens, two of column r and two of column r + 8; gate, up.
   template <class Accumulator>
-  static __device__ void run(const CUtensorMap& out, const Tile& tile, int /*slabs*/, const Combine& combine,
-                             Storage& storage, int thread, const Accumulator& tCrC) {
+  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int /*slabs*/,
+                               Storage& storage, Inputs& /*inputs*/, int thread, const Accumulator& tCrC) {
     const int warpgroup = thread / 128;
     const bool elected = thread % 128 == 0;
     Element* mine = storage.out + warpgroup * config.tile_m * chunk;
     if (elected) store_wait_read();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
-    combine.dispatch([&](auto act) { stage(shared_address(mine), thread, tCrC, act); });
+    arguments.combine.dispatch([&](auto act) { stage(shared_address(mine), thread, tCrC, act); });
     fence_async_shared();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
     if (elected) {

@@ -1,0 +1,8 @@
+#include "cuda/sm90/families.hpp"
+#include "cuda/sm90/family.cuh"
+
+namespace gatefold::cuda::sm90 {
+
+std::span<const Kernel> fp16_gated_by_memory_kernels() { return gated_by_memory_kernels<cute::half_t>; }
+
+}  // namespace gatefold::cuda::sm90
