@@ -53,6 +53,16 @@ class Bench(ToolTest):
                 self.assertGreater(row["ratio_vs_eager"], 0)
                 self.assertGreater(row["ratio_vs_copy"], 0)
 
+    def test_forced_implementations_side_by_side(self):
+        providers = "gatefold:reference,gatefold,unfused"
+        rows = self.table("bench", "gate_up", *CELL, "--provider", providers, *QUICK)["rows"]
+        self.assertEqual([row["provider"] for row in rows], providers.split(","))
+        self.assertEqual(rows[0]["implementation"], "reference")
+        self.assertNotEqual(rows[1]["implementation"], "reference")
+        self.assertGreater(rows[0]["ratio_vs_unfused"], 0)
+        for name, message in (("gatefold:nothing", "nothing"), ("unfused:reference", "only gatefold takes")):
+            self.bad("bench", *CELL, "--provider", name, words=[message])
+
     def test_models_tokens_and_layouts(self):
         rows = self.table("bench", "--model", "smollm2-135m,smollm2-360m", "--tokens", "1,3", "--tp", 2, "--layout",
                           "interleaved_gate_up:8", "--provider", "gatefold,unfused", "--device", "cpu", *QUICK)["rows"]

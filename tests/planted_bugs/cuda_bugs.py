@@ -5,6 +5,7 @@ OPTIONS = ["-DGATEFOLD_CPU=OFF"]
 PROGRAMS = ["cuda/gatefold_cuda_tests"]
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
+GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
 SM80 = "*Products*sm80*:*Exact*sm80*:*RelativeL2*sm80*"
 VECTORS = "*Numeric*vectors*:*Exact*vectors*"
 CHAINS = "*Chain*"
@@ -45,6 +46,20 @@ BUGS = [
         "bring(of_next ? at.next : at.now,", "bring(of_next && k_steps < 0 ? at.next : at.now,", SM90),
     Bug("sm90", "stores a first slab twice", "src/cuda/sm90/epilogue.cuh",
         "first_slab = stage / passes * staged;", "first_slab = stage / passes / slabs * staged;", SM90),
+    Bug("sm90", "reads a gate tile before it has come", "src/cuda/sm90/gate_tile_epilogue.cuh",
+        "barrier_wait(&inputs.came[warpgroup][staged], static_cast<std::uint32_t>(pass));", "", GATED),
+    Bug("sm90", "takes what is staged, the first pass's results, for the second's gate values",
+        "src/cuda/sm90/gate_tile_epilogue.cuh",
+        "static_cast<std::uint32_t>(pass)", "static_cast<std::uint32_t>(0 * pass)", GATED),
+    Bug("sm90", "stores a slab that other warps still gate", "src/cuda/sm90/gate_tile_epilogue.cuh",
+        "named_barrier_sync(first_store_barrier + warpgroup, 128);", "", GATED),
+    Bug("sm90", "gates the last columns with the ones before them", "src/cuda/sm90/gate_tile_epilogue.cuh",
+        "if (c + 16 < width)", "next[0] = next[1] = next[2] = next[3] = gate[0];\n      if (c + 32 < width)", GATED),
+    Bug("sm90", "brings the first slab's gate values for every slab", "src/cuda/sm90/gate_tile_epilogue.cuh",
+        "load(arguments, tile, warpgroup, 0, slab, slab, storage, inputs);",
+        "load(arguments, tile, warpgroup, 0, 0, slab, storage, inputs);", GATED),
+    Bug("sm90", "walks the gate values by the output's rows", "src/cuda/sm90/launch.cuh",
+        "operands.gate, problem.ld_gate", "operands.gate, problem.ld_out", GATED),
     Bug("sm90", "swaps gate and up of transposed tiles", "src/cuda/sm90/transposed_epilogue.cuh",
         "act(tCrC(make_coord(0, half, group), 0, 0), tCrC(make_coord(0, half, group), 1, 0),",
         "act(tCrC(make_coord(0, half, group), 1, 0), tCrC(make_coord(0, half, group), 0, 0),", SM90),

@@ -26,6 +26,7 @@ constexpr const char* help =
     "activation pass and a multiplication pass); gemm-only (the products, with no activation). The\n"
     "products are cuBLASLt's on a GPU (of its heuristics' top candidates the fastest), the library's own gemm on a "
     "CPU;\n"
+    "gatefold:NAME: gatefold with that implementation, or one of its kernels, forced, whatever --impl says.\n"
     "gemm, on a GPU: the library's own products, with no activation. Of act_and_mul: gatefold, eager, and copy (a copy "
     "that moves as many bytes).\n"
     "--peer NAME=FILE adds another gate_up as provider peer-NAME: another build of libgatefold, to hold a change\n"
@@ -109,7 +110,7 @@ class Bench {
     const bool block_output = like.op == GATEFOLD_OP_MLP;
     if (like.op != GATEFOLD_OP_GATE_UP && !block_output) return {};
     const bool bare = like.provider == "gemm-only" || like.provider == "gemm";
-    const bool stores_products = like.provider != "gatefold" && !is_peer(like.provider);
+    const bool stores_products = !like.provider.starts_with("gatefold") && !is_peer(like.provider);
     const std::size_t before = backend_->memory_in_use();
     const Way way = *plan_.provider(like.provider).make(like.op, block);
     const BlockMemory memory(*backend_, block,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/input_error.hpp"
 #include "checkpoint/presets.hpp"
 #include "cli/peer.hpp"
 
@@ -21,6 +22,24 @@ Sizes default_tokens(gatefold_device device) {
   return {512, 1024, 2048, 4096, 8192, 16384, 32768, 49152, 65536};
 }
 
+// One by name; "gatefold:NAME" is gatefold with that implementation forced, so that several stand side by side.
+Provider provider_of(gatefold_device device, const std::string& name) {
+  const Provider& plain = find_provider(device, name.substr(0, name.find(':')));
+  if (plain.name == name) return plain;
+  if (plain.name != "gatefold") {
+    checkpoint::throw_input_error("--provider: \"", name, "\": only gatefold takes an implementation's name");
+  }
+  const std::string implementation = name.substr(plain.name.size() + 1);
+  require_known_implementation(device, implementation);
+  return {name, [=, &plain](gatefold_op op, Block block) -> std::optional<Way> {
+            if (implementation_for(op, device, implementation).empty()) return {};
+            block.implementation = implementation;
+            std::optional<Way> way = plain.make(op, block);
+            if (way) way->provider = name;
+            return way;
+          }};
+}
+
 }  // namespace
 
 BenchPlan::BenchPlan(const BenchOptions& options)
@@ -36,7 +55,7 @@ BenchPlan::BenchPlan(const BenchOptions& options)
   for (const std::string& model : options.models.empty() ? default_models(device) : options.models) {
     shapes.push_back(shape_of(checkpoint::find_preset(model), options.tp));
   }
-  for (const std::string& name : options.providers) providers.push_back(find_provider(device, name));
+  for (const std::string& name : options.providers) providers.push_back(provider_of(device, name));
   if (providers.empty()) providers = cli::providers(device);
   for (const std::string& peer : options.peers) providers.push_back(load_peer(peer));
   for (const std::int64_t count : tokens) {

@@ -49,6 +49,25 @@ def gate_up(name, rows):
     return ratios
 
 
+def gemm_gated(name, rows):
+    """Each way to force it against the pair and against the library's own product of the same cell."""
+    print(f"### {name}\n")
+    lines, ratios = [], {}
+    for (model, tokens), providers in cells(rows).items():
+        for provider in (p for p in providers if p.startswith("gatefold")):
+            ours = providers[provider]
+            line = [model, str(tokens), provider, f"{ours['time_us']:.1f}", f"{ours['tflops']:.0f}"]
+            for other in ("unfused", "gemm"):
+                ratio = providers[other]["time_us"] / ours["time_us"]
+                ratios.setdefault((provider, other), []).append(ratio)
+                line.append(f"{ratio:.3f}")
+            lines.append(line)
+    table(["model", "tokens", "provider", "us", "TFLOP/s", "vs unfused", "vs gemm"], lines)
+    for (provider, other), values in ratios.items():
+        print(f"{provider} vs {other}: geometric mean {mean(values):.3f}, least {min(values):.3f}, {len(values)} cells")
+    print()
+
+
 def act_and_mul(rows):
     print("### act_and_mul\n")
     table(
@@ -89,6 +108,8 @@ def main(folder):
             for other, values in gate_up(path.stem, rows).items():
                 if path.stem.startswith("gate_up_llama"):
                     together.setdefault(other, []).extend(values)
+        elif path.stem.startswith("gemm_gated"):
+            gemm_gated(path.stem, rows)
         elif path.stem == "act_and_mul":
             act_and_mul(rows)
         elif path.stem == "layouts":
