@@ -70,7 +70,8 @@ std::vector<Target> delayed_targets() {
   std::vector<Target> result;
   for (const Target& target : targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})) {
     if (target.dtype == GATEFOLD_DTYPE_FP32) continue;
-    if (target.implementation == "sm90" || target.implementation == "sm80") result.push_back(target);
+    const bool boxes_of_sm80 = target.implementation == "sm80" && target.op != GATEFOLD_OP_GEMM_GATED;
+    if (target.implementation == "sm90" || boxes_of_sm80) result.push_back(target);
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/implementations.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "cuda/sm90/geometry.hpp"
 #include "gated_problem.hpp"
@@ -19,6 +20,35 @@ namespace {
 
 const Machine h200 = h200_machine(30);
 const Machine all_machines[] = {h200, {114, h200.bytes_per_second}, {78, h200.bytes_per_second}};
+
+// Gate values that the copy engine can't take go to another implementation, and the reason says so; gemm has none. (On
+// a machine without a device there is another reason to refuse what it can.)
+TEST(Eligibility, OfGateValuesHangsOnTheirRows) {
+  const auto names_gate = [](Problem problem, std::int64_t ld_gate) {
+    problem.ld_x = problem.hidden_size;
+    problem.ld_up = problem.hidden_size;
+    problem.ld_out = problem.intermediate_size;
+    problem.ld_gate = ld_gate;
+    const Verdict verdict = sm90_products()->supports(problem);
+    return !verdict.eligible && verdict.reason == "ld_gate: not a multiple of 8 elements";
+  };
+  const Problem problem = gated_by_memory_problem(64, 72);
+  for (const std::int64_t ld : {73, 76, 79, 84}) EXPECT_TRUE(names_gate(problem, ld)) << ld;
+  for (const std::int64_t ld : {72, 80, 1024}) EXPECT_FALSE(names_gate(problem, ld)) << ld;
+  EXPECT_FALSE(names_gate(plain_problem(64, 72), 76));
+}
+
+// The names that --impl forces, tools/gpu/measure's step gated_tiles among them.
+TEST(Eligibility, EveryKernelOfAGateInMemoryCanBeForced) {
+  Problem problem = gated_by_memory_problem(4096, 14336);
+  const std::vector<std::string> names = sm90_products()->kernels(problem);
+  EXPECT_EQ(names, (std::vector<std::string>{"256x224 cluster 1x2 self-fed", "256x208 cluster 1x2 self-fed",
+                                             "256x192 cluster 1x2", "128x256 cluster 2x1", "128x224 cluster 2x1",
+                                             "128x192 cluster 2x1 in turns", "128x160 cluster 2x1 in turns",
+                                             "128x128 cluster 1x1 in turns"}));
+  problem.hidden_size = 128;  // two k-steps: too few where consumers ask for them
+  EXPECT_EQ(sm90_products()->kernels(problem).size(), names.size() - 2);
+}
 
 // A layout is a matter of gate_up alone.
 TEST(CompiledKernels, TakeEveryBlockOfAPowerOfTwo) {

@@ -63,10 +63,14 @@ struct GateTileEpilogue {
                                   Inputs& inputs, int thread) {
     const int warpgroup = thread / 128;
     store_wait_read();
+    // Not unrolled: all of this stands in the main loop.
+#pragma unroll 1
     for (int slab = 0; slab < min(tile_slabs, Staging::staged); ++slab) {
       load(arguments, tile, warpgroup, 0, slab, slab, storage, inputs);
     }
+#pragma unroll 1
     for (int slab = 0; slab < tile_slabs; ++slab) {
+#pragma unroll 1
       for (int pass = slab < Staging::staged ? 1 : 0; pass < Staging::passes; ++pass) {
         for (int i = 0; i < Staging::chunks; ++i) {
           prefetch_tile_2d(&arguments.gate, Staging::column_of(tile, pass, i), Staging::row_of(tile, warpgroup, slab));
