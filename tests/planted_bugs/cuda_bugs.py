@@ -100,7 +100,7 @@ BUGS = [
     Bug("sm80", "skips the last row of tokens", "src/cuda/sm80/epilogue.cuh",
         "if (row >= params_.tokens) break;", "if (row + 1 >= params_.tokens && row > 0) break;", SM80),
     Bug("sm90", "takes sigma for 2^-60 where it is less", "src/cuda/common/combine.cuh",
-        "ptx::saturated_fma(reciprocal, q, -0x1p-59F)", "(reciprocal * q)", "*SpecialProducts*"),
+        "ptx::saturated_fma(reciprocal, q, -0x1p-59F)", "(reciprocal * q)", "*SpecialSums*"),
     Bug("sm90", "begins before the kernel before it has ended", "src/cuda/sm90/kernel.cuh",
         "      wait_for_previous_grid();\n", "", CHAINS),
     Bug("sm80", "begins before the kernel before it has ended", "src/cuda/sm80/box_stages.cuh",

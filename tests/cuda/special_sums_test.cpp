@@ -87,7 +87,7 @@ void expect_edge(const Experiment& experiment, const Edge& edge, std::int64_t t,
   EXPECT_LE(std::abs(out - truth), bound);
 }
 
-class SpecialProducts : public TargetTest {
+class SpecialSums : public TargetTest {
  protected:
   void expect_edges(const std::string& kernel, const Spec& s, const std::vector<Edge>& all, std::int64_t column,
                     Random& random) const {
@@ -119,9 +119,9 @@ std::vector<Target> product_targets() {
       all, [](const Target& t) { return t.dtype == GATEFOLD_DTYPE_FP32 && t.implementation.substr(0, 4) == "sm80"; });
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, SpecialProducts, testing::ValuesIn(product_targets()), target_name);
+INSTANTIATE_TEST_SUITE_P(All, SpecialSums, testing::ValuesIn(product_targets()), target_name);
 
-TEST_P(SpecialProducts, FollowTheTable) {
+TEST_P(SpecialSums, FollowTheTable) {
   Random random = test_random();
   const std::vector<Edge> all = edges(GetParam().dtype);
   constexpr std::int64_t D = 72;
