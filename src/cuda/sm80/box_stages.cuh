@@ -89,9 +89,11 @@ class BoxStages {
     ready_ = barrier_test(shared_ + (wraps ? 0 : offset_ + C.stage_bytes()) + full_at, wraps ? phase_ ^ 1 : phase_);
   }
 
-  // To be called when this warp has read all of the current stage: the next becomes current.
-  __device__ __forceinline__ void advance() {
-    if (release_ != 0) barrier_arrive_at(release_ + offset_);
+  // To be called when this warp has read all of the current stage, `read_last` last: the next becomes current. An
+  // arrival does not wait for matrices that are on their way to registers, so its address is made to depend on the last
+  // of them: `read_last` adds the bits of a barrier's address that are 0, which the compiler does not know.
+  __device__ __forceinline__ void advance(std::uint32_t read_last) {
+    if (release_ != 0) barrier_arrive_at(release_ + offset_ + (read_last & release_ & 7));
     loader_.advance();
     const bool wraps = offset_ == last;
     offset_ = wraps ? 0 : offset_ + C.stage_bytes();

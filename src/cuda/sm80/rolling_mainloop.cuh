@@ -80,7 +80,7 @@ class RollingMainloop {
         if constexpr (row == asking_row - 1) request = stages_.prepare();
         if constexpr (row == asking_row) stages_.ask(request);
         if constexpr (row == k_blocks * rows - 2) stages_.look_ahead();
-        if constexpr (last) go_to_next(block);
+        if constexpr (last) go_to_next(block, f.a[m % 2][0]);
 #pragma unroll
         for (int i = 0; i < columns; ++i) {
           const int n = (block + m) % 2 == 0 ? i : columns - 1 - i;  // there and back: an operand is used again
@@ -95,10 +95,11 @@ class RollingMainloop {
     });
   }
 
-  // From here on fragments are read from the k-block after `block`.
-  CUTE_DEVICE void go_to_next(int block) {
+  // From here on fragments are read from the k-block after `block`. Of what was read before, `read_last` comes last: a
+  // stage is given back when that is in its register, for which the next product waits too.
+  CUTE_DEVICE void go_to_next(int block, std::uint32_t read_last) {
     const int next = (block + 1) % k_blocks;
-    if (next == 0) stages_.advance();
+    if (next == 0) stages_.advance(read_last);
     flip(first_.a, (block ^ next) * Addresses::k_block_bytes);
     flip(first_.b, (block ^ next) * Addresses::k_block_bytes);
   }
