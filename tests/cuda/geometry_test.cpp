@@ -257,11 +257,13 @@ TEST(MostTokens, AreCountedByEveryKernel) {
     const Problem problem = gated_problem(64, columns);
     const std::int64_t tokens = most_tokens(problem);
     EXPECT_LT(tokens, std::int64_t{1} << 31);
-    for (const Kernel& kernel : kernels(DType::bf16, true)) {
-      const Config& c = kernel.config;
-      const std::int64_t tiles =
-          ceil_div(tokens, c.tile_m * c.cluster_m) * ceil_div(columns, std::int64_t{c.columns()} * c.cluster_n);
-      EXPECT_LT(tiles * c.tiles_per_cluster(), std::int64_t{1} << 31) << name(c) << ", " << columns << " columns";
+    for (const Product product : {Product::plain, Product::gate_up, Product::gated_by_memory}) {
+      for (const Kernel& kernel : kernels(DType::bf16, product)) {
+        const Config& c = kernel.config;
+        const std::int64_t tiles =
+            ceil_div(tokens, c.tile_m * c.cluster_m) * ceil_div(columns, std::int64_t{c.columns()} * c.cluster_n);
+        EXPECT_LT(tiles * c.tiles_per_cluster(), std::int64_t{1} << 31) << name(c) << ", " << columns << " columns";
+      }
     }
   }
 }
