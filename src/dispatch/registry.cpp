@@ -40,8 +40,7 @@ List cpu_implementations(Op op) {
 List cuda_implementations(Op op) {
   static const std::array act_and_mul{cuda::vector_act_and_mul(), cuda::simt_act_and_mul()};
   static const std::array gemm{cuda::sm90_products(), cuda::sm80_products(), cuda::simt_gemm()};
-  // sm90's is behind sm80's, so taken by name only, until it has been measured.
-  static const std::array gemm_gated{cuda::sm80_products(), cuda::sm90_products(), cuda::simt_gemm_gated()};
+  static const std::array gemm_gated{cuda::sm90_products(), cuda::sm80_products(), cuda::simt_gemm_gated()};
   static const std::array gate_up{cuda::sm90_products(), cuda::sm80_products(), cuda::sm80_even_odd_gate_up(),
                                   cuda::simt_gate_up()};
   static const std::array mlp{composed_mlp()};

@@ -126,9 +126,7 @@ TEST(Listed, ArchitecturesAndForcing) {
       const std::string expected = "forced by name; " + kernel.substr(std::strlen("sm90:"));
       EXPECT_EQ(plan.explain(256).front().reason.substr(0, expected.size()), expected);
     }
-    // gemm_gated's is taken by name alone until it has been measured.
-    const bool by_name = op == GATEFOLD_OP_GEMM_GATED;
-    EXPECT_EQ(std::string(Plan(experiment.desc()).implementation(256)), by_name ? "sm80" : "sm90");
+    EXPECT_EQ(std::string(Plan(experiment.desc()).implementation(256)), "sm90");
   }
 }
 

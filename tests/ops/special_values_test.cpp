@@ -114,9 +114,7 @@ TEST_P(SpecialValues, BehaveAsPyTorchs) {
 }
 
 class SpecialProducts : public TargetTest {};
-INSTANTIATE_TEST_SUITE_P(All, SpecialProducts,
-                         testing::ValuesIn(targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})),
-                         target_name);
+INSTANTIATE_TEST_SUITE_P(All, SpecialProducts, testing::ValuesIn(products_of_special_values()), target_name);
 
 TEST_P(SpecialProducts, InTheFirstAMiddleAndTheLastTerm) {
   Random random = test_random();

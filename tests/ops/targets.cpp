@@ -38,6 +38,14 @@ std::vector<Target> targets(const std::vector<gatefold_op>& ops) {
   return result;
 }
 
+std::vector<Target> products_of_special_values() {
+  std::vector<Target> result = targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP});
+  std::erase_if(result, [](const Target& target) {
+    return target.dtype == GATEFOLD_DTYPE_FP32 && target.implementation.starts_with("sm80");
+  });
+  return result;
+}
+
 void PrintTo(const Target& target, std::ostream* out) {
   *out << name(target.op) << " " << target.implementation << " " << name(target.dtype);
 }

@@ -27,6 +27,10 @@ inline std::vector<Target> all_targets() {
 }
 std::string target_name(const testing::TestParamInfo<Target>& info);
 
+// Those products whose special values follow the table of docs/numerics.md: all but sm80's of fp32, which multiply two
+// parts of each number, of which an infinite one's are not.
+std::vector<Target> products_of_special_values();
+
 class TargetTest : public testing::TestWithParam<Target> {
  protected:
   Spec spec(std::int64_t tokens, std::int64_t hidden_size, std::int64_t intermediate_size) const {
