@@ -101,6 +101,35 @@ TEST(Generate, LeavesFullFoldersAlone) {
   EXPECT_EQ(Checkpoint(folder.path()).layer(0).hidden_size, 32);
 }
 
+// A folder can't have two names, so one inside would have to move while somebody may look into it.
+TEST(Generate, RefusesToReplaceNextToAFolder) {
+  const TemporaryFolder folder;
+  GenerateOptions options = small();
+  options.overwrite = true;
+  std::filesystem::create_directory(folder / "inside");
+  generate_checkpoint(folder.path(), options);
+  const std::string before = read_file(folder / "model.safetensors");
+  options.seed = 1;
+  expect_input_error([&] { generate_checkpoint(folder.path(), options); }, {"at once", "inside"});
+  EXPECT_EQ(read_file(folder / "model.safetensors"), before);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"config.json", "inside", "model.safetensors"}));
+}
+
+TEST(Generate, AReplacedFolderKeepsItsRightsAndItsLink) {
+  const TemporaryFolder folder;
+  GenerateOptions options = small();
+  options.overwrite = true;
+  generate_checkpoint(folder / "model", options);
+  std::filesystem::create_symlink("model", folder / "link");
+  std::filesystem::permissions(folder / "model", std::filesystem::perms::owner_all);
+  options.hidden_size = 32;
+  generate_checkpoint(folder / "link", options);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(std::filesystem::status(folder / "model").permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(Checkpoint(folder / "model").layer(0).hidden_size, 32);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"link", "model"}));
+}
+
 TEST(Generate, RefusesBadOptions) {
   const TemporaryFolder folder;
   const auto expect_refused = [&](auto change, const std::vector<std::string>& parts) {

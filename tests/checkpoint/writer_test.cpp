@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <stdexcept>
+#include <thread>
 
 #include "checkpoint/files.hpp"
 
@@ -52,7 +53,7 @@ TEST(Writer, WithoutCommitNothingChanges) {
   {
     SafetensorsWriter writer(folder / "f", {{"x", {"U8", 8}, {8}}}, {});
     writer.append(four_bytes);
-    EXPECT_EQ(folder.names().size(), 2U) << "the temporary file lies in the same folder";
+    EXPECT_EQ(read_file(folder / "f"), "old") << "there before it is whole";
     EXPECT_THROW(writer.commit(), std::logic_error);
   }
   EXPECT_EQ(read_file(folder / "f"), "old");
@@ -67,6 +68,38 @@ TEST(Writer, StreamsPieces) {
   writer.append(four_bytes);
   writer.commit();
   EXPECT_EQ(SafetensorsFile(folder / "f").at("y").bytes, 2U);
+}
+
+TEST(Writer, ReplacesTheTargetOfALink) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", "old");
+  std::filesystem::create_symlink("f", folder / "link");
+  std::filesystem::create_symlink(folder / "link", folder / "link of a link");
+  std::filesystem::create_symlink("new", folder / "dangling");
+  for (const char* name : {"link of a link", "dangling"}) {
+    write_tensors(folder / name, {{"x", GATEFOLD_DTYPE_FP32, {1}, 5}});
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / name));
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  for (const char* name : {"f", "new"}) {
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / name)));
+    EXPECT_EQ(SafetensorsFile(folder / name).at("x").data[0], std::byte{5});
+  }
+  std::filesystem::create_symlink("circle", folder / "circle");
+  expect_input_error([&] { write_tensors(folder / "circle", {}); }, {"circle", "symbolic links"});
+}
+
+TEST(Writer, WritesToWhatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("pipe", folder / "link");
+  std::string read;
+  std::thread reader([&] { read = read_file(folder / "pipe"); });
+  write_tensors(folder / "link", {{"x", GATEFOLD_DTYPE_FP32, {1}, 5}});
+  reader.join();
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  write_tensors(folder / "f", {{"x", GATEFOLD_DTYPE_FP32, {1}, 5}});
+  EXPECT_EQ(read, read_file(folder / "f"));
 }
 
 // A full disk, as a limit on the size of files shows it.
@@ -91,7 +124,7 @@ TEST(Writer, RefusesBadTargetsAndNames) {
   const OwnedTensor x("x", GATEFOLD_DTYPE_FP32, {1});
   expect_input_error([&] { write_safetensors(folder / "no/f", {x.view()}); }, {"no/f", "No such file"});
   std::filesystem::create_directory(folder / "taken");
-  expect_input_error([&] { write_safetensors(folder / "taken", {x.view()}); }, {"taken", "cannot replace"});
+  expect_input_error([&] { write_safetensors(folder / "taken", {x.view()}); }, {"taken", "is a folder"});
   expect_input_error([&] { write_safetensors(folder / "f", {x.view(), x.view()}); }, {"f", "\"x\""});
   const OwnedTensor reserved("__metadata__", GATEFOLD_DTYPE_FP32, {1});
   expect_input_error([&] { write_safetensors(folder / "f", {reserved.view()}); }, {"f", "__metadata__"});

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <utility>
 
+#include "checkpoint/destination.hpp"
 #include "checkpoint/input_error.hpp"
 
 namespace gatefold::checkpoint {
@@ -15,42 +16,42 @@ namespace {
 // Linux writes at most 2 GiB - 4096 bytes at a time; a smaller round number keeps every call short.
 constexpr std::size_t largest_write = std::size_t{1} << 28;
 
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+int open_to_write(const Destination& destination) {
+  const bool standard = destination.kind == Destination::Kind::standard_output;
+  const int descriptor = standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                                  : ::open(destination.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) throw_input_error(destination.path.string(), ": cannot write: ", error_text(errno));
+  return descriptor;
 }
 
-// A new file in the folder, under a name that nobody has.
-int create_temporary(const std::filesystem::path& path, std::string& name) {
-  for (int attempt = 0;; ++attempt) {
-    name = folder_of(path) / (".gatefold-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".partial");
-    const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return descriptor;
-    if (errno != EEXIST) throw_input_error(path.string(), ": cannot create: ", error_text(errno));
-  }
-}
-
-// Makes the new name itself last. The rename has happened already, so a file system that cannot flush a folder is no
-// failure.
-void flush_folder(const std::filesystem::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
+// A device and a pipe have nothing to flush, and say so.
+bool cannot_be_flushed(int error) { return error == EINVAL || error == EROFS || error == ENOTSUP; }
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& path)
-    : path_(path), descriptor_(create_temporary(path, temporary_)) {}
+AtomicFile::AtomicFile(const std::filesystem::path& path) {
+  const Destination destination = find_destination(path);
+  path_ = destination.kind == Destination::Kind::standard_output ? "stdout" : destination.path;
+  if (destination.kind == Destination::Kind::file) {
+    file_ = std::make_unique<TemporaryFile>(folder_of(path_), path.string());
+  } else {
+    descriptor_ = open_to_write(destination);
+  }
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path, const std::filesystem::path& folder)
+    : path_(path), file_(std::make_unique<TemporaryFile>(folder, path.string())) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::move(other.file_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> data) {
   while (!data.empty()) {
-    const ::ssize_t written = ::write(descriptor_, data.data(), std::min(data.size(), largest_write));
+    const ::ssize_t written = ::write(descriptor(), data.data(), std::min(data.size(), largest_write));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_input_error(path_.string(), ": cannot write: ", error_text(errno));
     data = data.subspan(static_cast<std::size_t>(written));
@@ -59,20 +60,25 @@ void AtomicFile::write(std::span<const std::byte> data) {
 
 void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
+void AtomicFile::flush() {
+  if (file_) return file_->flush();
+  if (::fsync(descriptor_) != 0 && !cannot_be_flushed(errno)) {
+    throw_input_error(path_.string(), ": cannot write: ", error_text(errno));
+  }
+}
+
 void AtomicFile::commit() {
-  const bool flushed = ::fsync(descriptor_) == 0;
-  const int flush_error = errno;
-  const bool closed = ::close(descriptor_) == 0;
-  const int close_error = errno;
-  descriptor_ = -1;
-  if (!flushed || !closed) {
-    throw_input_error(path_.string(), ": cannot write: ", error_text(flushed ? close_error : flush_error));
+  if (file_) return commit_as(path_);
+  flush();
+  if (::close(std::exchange(descriptor_, -1)) != 0) {
+    throw_input_error(path_.string(), ": cannot write: ", error_text(errno));
   }
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    throw_input_error(path_.string(), ": cannot replace: ", error_text(errno));
-  }
-  temporary_.clear();
-  flush_folder(folder_of(path_));
+}
+
+void AtomicFile::commit_as(const std::filesystem::path& path) {
+  file_->flush();
+  file_->replace(path);
+  flush_folder(folder_of(path));
 }
 
 void write_text_file(const std::filesystem::path& path, std::string_view text) {

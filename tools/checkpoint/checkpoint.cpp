@@ -67,26 +67,35 @@ fs::path shard_path(const fs::path& index, const std::string& tensor, const json
   return index.parent_path() / name;
 }
 
+// What may not be looked at is not the same as what is not there.
+fs::file_status status_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none) throw_input_error(path.string(), ": ", error.message());
+  return status;
+}
+
 }  // namespace
 
 Checkpoint::Checkpoint(const fs::path& path) : path_(path) {
   constexpr std::string_view index_name = "model.safetensors.index.json";
   constexpr std::string_view single_name = "model.safetensors";
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
+  const fs::file_status status = status_of(path);
   if (!fs::exists(status)) throw_input_error(path.string(), ": no such file or folder");
   const bool folder = fs::is_directory(status);
   if (!folder) {
     path.extension() == ".json" ? add_index(path) : add_file(path);
-  } else if (fs::exists(path / index_name, error)) {
+  } else if (fs::exists(status_of(path / index_name))) {
     add_index(path / index_name);
-  } else if (fs::exists(path / single_name, error)) {
+  } else if (fs::exists(status_of(path / single_name))) {
     add_file(path / single_name);
   } else {
     throw_input_error(path.string(), ": holds neither ", index_name, " nor ", single_name);
   }
   const fs::path config = (folder ? path : path.parent_path()) / "config.json";
-  if (fs::exists(config, error)) config_ = read_config(config);
+  if (!fs::exists(status_of(config))) return;
+  config_ = read_config(config);
+  described_by_.push_back(config);
 }
 
 void Checkpoint::add_file(const fs::path& path) {
@@ -100,6 +109,13 @@ void Checkpoint::add_index(const fs::path& path) {
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object()) throw_input_error(path.string(), ": no object weight_map");
   for (const auto& [tensor, shard] : map->items()) files_.emplace(tensor, shard_path(path, tensor, shard));
+  described_by_.push_back(path);
+}
+
+std::vector<fs::path> Checkpoint::files() const {
+  std::set<fs::path> files(described_by_.begin(), described_by_.end());
+  for (const auto& [tensor, file] : files_) files.insert(file);
+  return {files.begin(), files.end()};
 }
 
 LayerTensor Checkpoint::tensor(const std::string& name) const {

@@ -22,6 +22,7 @@ class Checkpoint {
 
   const std::filesystem::path& path() const { return path_; }
   const std::optional<ModelConfig>& config() const { return config_; }
+  std::vector<std::filesystem::path> files() const;  // all that it consists of, opened or not
 
   // The layers with an MLP whose weights have the names that layer() looks for, in order.
   std::vector<std::int64_t> layers() const;
@@ -37,6 +38,7 @@ class Checkpoint {
   LayerTensor tensor(const std::string& name) const;
 
   std::filesystem::path path_;
+  std::vector<std::filesystem::path> described_by_;  // the index, config.json
   std::optional<ModelConfig> config_;
   std::map<std::string, std::filesystem::path, std::less<>> files_;  // tensor name -> the file that holds it
   mutable std::map<std::filesystem::path, std::shared_ptr<const SafetensorsFile>> open_;

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/atomic_file.hpp"
 #include "checkpoint/config.hpp"
+#include "checkpoint/folder_switch.hpp"
 #include "checkpoint/input_error.hpp"
 #include "checkpoint/random_weights.hpp"
 #include "checkpoint/safetensors_writer.hpp"
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+constexpr const char* config_name = "config.json";
 constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
 const Metadata file_metadata{{"format", "pt"}};
@@ -77,16 +79,12 @@ std::uint64_t total_bytes(const fs::path& folder, const GenerateOptions& options
   return *bytes;
 }
 
-void prepare_folder(const fs::path& folder, const GenerateOptions& options, std::uint64_t bytes) {
+void require_space(const FolderSwitch& target, std::uint64_t bytes) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw_input_error(folder.string(), ": cannot create the folder: ", error.message());
-  if (!options.overwrite && !fs::is_empty(folder, error)) {
-    throw_input_error(folder.string(), ": the folder is not empty");
-  }
-  const fs::space_info space = fs::space(folder, error);
+  const fs::space_info space = fs::space(target.workplace(), error);
   if (!error && space.available < bytes) {
-    throw_input_error(folder.string(), ": the weights take ", bytes, " bytes, but only ", space.available, " are free");
+    throw_input_error(target.folder().string(), ": the weights take ", bytes, " bytes, but only ", space.available,
+                      " are free");
   }
 }
 
@@ -96,13 +94,13 @@ class Generator {
   explicit Generator(const GenerateOptions& options, std::uint64_t total)
       : options_(options), total_(total), threads_(std::max(1U, std::thread::hardware_concurrency())) {}
 
-  void write_file(const fs::path& path, const std::vector<WeightSpec>& weights) {
+  AtomicFile write_file(const FolderSwitch& target, const std::string& name, const std::vector<WeightSpec>& weights) {
     std::vector<TensorSpec> specs;
     specs.reserve(weights.size());
     for (const WeightSpec& weight : weights) specs.push_back(weight.tensor);
-    SafetensorsWriter writer(path, specs, file_metadata);
+    SafetensorsWriter writer((target.folder() / name).string(), target.new_file(name), specs, file_metadata);
     for (const WeightSpec& weight : weights) append(writer, weight);
-    writer.commit();
+    return std::move(writer).finish();
   }
 
  private:
@@ -146,33 +144,34 @@ std::string shard_name(std::int64_t shard, std::int64_t shards) {
   return "model-" + five_digits(shard + 1) + "-of-" + five_digits(shards) + ".safetensors";
 }
 
+void write_text(FolderSwitch& target, const std::string& name, const ordered_json& json) {
+  AtomicFile file = target.new_file(name);
+  file.write(json.dump(2) + "\n");
+  file.flush();
+  target.add(name, std::move(file));
+}
+
 // The index comes last: only with it the shards are a checkpoint.
-std::set<std::string> write_shards(const fs::path& folder, const GenerateOptions& options, std::uint64_t total,
-                                   Generator& generator) {
-  std::set<std::string> written{index_name};
+void write_shards(FolderSwitch& target, const GenerateOptions& options, std::uint64_t total, Generator& generator) {
   ordered_json weight_map = ordered_json::object();
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
     const std::string name = shard_name(layer, options.layers);
     const std::vector<WeightSpec> weights = layer_weights(options, layer);
-    generator.write_file(folder / name, weights);
+    target.add(name, generator.write_file(target, name, weights));
     for (const WeightSpec& weight : weights) weight_map[weight.tensor.name] = name;
-    written.insert(name);
   }
-  const ordered_json index{{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}};
-  write_text_file(folder / index_name, index.dump(2) + "\n");
-  return written;
+  write_text(target, index_name, {{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}});
 }
 
-std::set<std::string> write_single(const fs::path& folder, const GenerateOptions& options, Generator& generator) {
+void write_single(FolderSwitch& target, const GenerateOptions& options, Generator& generator) {
   std::vector<WeightSpec> weights;
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
     std::ranges::move(layer_weights(options, layer), std::back_inserter(weights));
   }
-  generator.write_file(folder / single_name, weights);
-  return {single_name};
+  target.add(single_name, generator.write_file(target, single_name, weights));
 }
 
-void write_config(const fs::path& folder, const GenerateOptions& options) {
+void write_config(FolderSwitch& target, const GenerateOptions& options) {
   const char* dtype = options.dtype == GATEFOLD_DTYPE_FP32   ? "float32"
                       : options.dtype == GATEFOLD_DTYPE_FP16 ? "float16"
                                                              : "bfloat16";
@@ -181,26 +180,13 @@ void write_config(const fs::path& folder, const GenerateOptions& options) {
       {"hidden_size", options.hidden_size},  {"intermediate_size", options.intermediate_size},
       {"num_hidden_layers", options.layers}, {"torch_dtype", dtype}};
   if (options.activation.kind == GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) config["swiglu_limit"] = options.activation.limit;
-  write_text_file(folder / "config.json", config.dump(2) + "\n");
+  write_text(target, config_name, config);
 }
 
-bool is_weight_file(const std::string& name) {
-  return name == index_name || name == single_name || (name.starts_with("model-") && name.ends_with(".safetensors"));
-}
-
-// An overwritten checkpoint's other files would be read in place of the new ones, or lie about unused.
-void remove_stale(const fs::path& folder, const std::set<std::string>& written) {
-  std::error_code error;
-  std::vector<fs::path> stale;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
-    if (is_weight_file(name) && !written.contains(name)) stale.push_back(entry.path());
-  }
-  // The index first: it names the others.
-  std::stable_partition(stale.begin(), stale.end(), [](const fs::path& path) { return path.filename() == index_name; });
-  for (const fs::path& path : stale) {
-    if (!fs::remove(path, error)) throw_input_error(path.string(), ": cannot remove: ", error.message());
-  }
+// What an overwritten checkpoint consists of: it would be read in place of the new one, or lie about unused.
+bool is_checkpoint_file(const std::string& name) {
+  return name == config_name || name == index_name || name == single_name ||
+         (name.starts_with("model-") && name.ends_with(".safetensors"));
 }
 
 }  // namespace
@@ -208,12 +194,13 @@ void remove_stale(const fs::path& folder, const std::set<std::string>& written) 
 void generate_checkpoint(const fs::path& folder, const GenerateOptions& options) {
   check_options(folder, options);
   const std::uint64_t total = total_bytes(folder, options);
-  prepare_folder(folder, options, total);
+  FolderSwitch target(folder, is_checkpoint_file);
+  if (!options.overwrite && !target.is_empty()) throw_input_error(folder.string(), ": the folder is not empty");
+  require_space(target, total);
   Generator generator(options, total);
-  write_config(folder, options);
-  const std::set<std::string> written =
-      options.sharded ? write_shards(folder, options, total, generator) : write_single(folder, options, generator);
-  remove_stale(folder, written);
+  write_config(target, options);
+  options.sharded ? write_shards(target, options, total, generator) : write_single(target, options, generator);
+  target.commit();
 }
 
 }  // namespace gatefold::checkpoint

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "checkpoint/input_error.hpp"
 
@@ -52,10 +53,14 @@ SafetensorsWriter::Header SafetensorsWriter::make_header(const std::string& file
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& specs,
                                      const Metadata& metadata)
-    : SafetensorsWriter(path, make_header(path.string(), specs, metadata)) {}
+    : SafetensorsWriter(path.string(), AtomicFile(path), specs, metadata) {}
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const Header& header)
-    : file_(path), data_bytes_(header.data_bytes) {
+SafetensorsWriter::SafetensorsWriter(const std::string& name, AtomicFile file, const std::vector<TensorSpec>& specs,
+                                     const Metadata& metadata)
+    : SafetensorsWriter(std::move(file), make_header(name, specs, metadata)) {}
+
+SafetensorsWriter::SafetensorsWriter(AtomicFile file, const Header& header)
+    : file_(std::move(file)), data_bytes_(header.data_bytes) {
   file_.write(header.text);
 }
 
@@ -64,12 +69,22 @@ void SafetensorsWriter::append(std::span<const std::byte> data) {
   appended_ += data.size();
 }
 
-void SafetensorsWriter::commit() {
+void SafetensorsWriter::require_complete() const {
   if (appended_ != data_bytes_) {
     throw std::logic_error("safetensors writer: " + std::to_string(appended_) + " bytes appended, " +
                            std::to_string(data_bytes_) + " announced");
   }
+}
+
+void SafetensorsWriter::commit() {
+  require_complete();
   file_.commit();
+}
+
+AtomicFile SafetensorsWriter::finish() && {
+  require_complete();
+  file_.flush();
+  return std::move(file_);
 }
 
 void write_safetensors(const std::filesystem::path& path, std::vector<Tensor> tensors, const Metadata& metadata) {

@@ -25,11 +25,18 @@ class SafetensorsWriter {
   // Throws InputError: a size that overflows, a name twice, a folder that cannot be written.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& specs, const Metadata& metadata);
 
+  // The same into a file that its owner puts in place. `name` names it in errors.
+  SafetensorsWriter(const std::string& name, AtomicFile file, const std::vector<TensorSpec>& specs,
+                    const Metadata& metadata);
+
   // The next bytes of the data.
   void append(std::span<const std::byte> data);
 
   // Puts the finished file in place. Throws std::logic_error unless exactly the announced bytes were appended.
   void commit();
+
+  // In place of commit(): gives the finished file back, flushed to the disk.
+  AtomicFile finish() &&;
 
   std::uint64_t data_bytes() const { return data_bytes_; }  // of all tensors together
 
@@ -39,7 +46,8 @@ class SafetensorsWriter {
     std::uint64_t data_bytes;
   };
   static Header make_header(const std::string& file, const std::vector<TensorSpec>& specs, const Metadata& metadata);
-  SafetensorsWriter(const std::filesystem::path& path, const Header& header);
+  SafetensorsWriter(AtomicFile file, const Header& header);
+  void require_complete() const;
 
   AtomicFile file_;
   std::uint64_t data_bytes_;

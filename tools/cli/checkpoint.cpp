@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
+#include "cli/standard_streams.hpp"
 
 namespace gatefold::cli {
 namespace {
@@ -25,6 +26,7 @@ struct Options {
 };
 
 int write_checkpoint(const Options& options) {
+  if (options.folder == "-") checkpoint::throw_input_error("--output: -: a checkpoint is a folder, stdout is none");
   require_at_least("--layers", options.layers, 1);
   const Shape shape = resolve(options.shape);
   const Layout layout = parse_layout(options.layout);
@@ -47,9 +49,10 @@ int write_checkpoint(const Options& options) {
   };
   checkpoint::generate_checkpoint(options.folder, generate);
   progress.clear();
-  fmt::print("{}: {} layer{} of {} x {} ({}, {}, {}), seed {}\n", options.folder, options.layers,
-             options.layers == 1 ? "" : "s", shape.hidden_size, shape.intermediate_size,
-             shape.model.empty() ? "own sizes" : shape.model, name_of(generate.dtype), name_of(layout), options.seed);
+  print(fmt::format("{}: {} layer{} of {} x {} ({}, {}, {}), seed {}\n", options.folder, options.layers,
+                    options.layers == 1 ? "" : "s", shape.hidden_size, shape.intermediate_size,
+                    shape.model.empty() ? "own sizes" : shape.model, name_of(generate.dtype), name_of(layout),
+                    options.seed));
   return 0;
 }
 

@@ -1,17 +1,16 @@
-#include <fmt/core.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/report.hpp"
+#include "cli/standard_streams.hpp"
 
 namespace gatefold::cli {
 namespace {
@@ -19,10 +18,8 @@ namespace {
 constexpr int good = 0;
 constexpr int bad_input = 2;  // a command returns 1 itself, where a check failed
 
-int fail(std::string message) {
-  std::replace(message.begin(), message.end(), '\n', ' ');  // one line, whoever wrote it
-  while (!message.empty() && message.back() == ' ') message.pop_back();
-  fmt::print(stderr, "gatefold: {}\n", message);
+int fail(const std::string& message) {
+  print_error(message);
   return bad_input;
 }
 
@@ -57,7 +54,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      app.exit(error);  // prints the help or the version
+      std::ostringstream text;
+      app.exit(error, text, text);  // the help or the version
+      print(text.str());
       return good;
     }
     return fail(error.what());
@@ -70,6 +69,7 @@ int run(int argc, char** argv) {
 }  // namespace gatefold::cli
 
 int main(int argc, char** argv) {
+  gatefold::cli::occupy_standard_streams();
   gatefold::cli::remember_command_line(argc, argv);
   try {
     return gatefold::cli::run(argc, argv);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/config.hpp"
+#include "checkpoint/destination.hpp"
 #include "checkpoint/input_error.hpp"
 #include "cli/backend.hpp"
 
@@ -131,9 +132,20 @@ void require_at_least(const std::string& what, std::int64_t value, std::int64_t 
 
 void require_folder_of(const std::string& what, const std::string& file) {
   if (file.empty()) return;
-  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  const checkpoint::Destination destination = checkpoint::find_destination(file);
+  if (destination.kind != checkpoint::Destination::Kind::file) return;
+  const std::filesystem::path folder = std::filesystem::absolute(checkpoint::folder_of(destination.path));
   if (!std::filesystem::is_directory(folder)) {
     throw_input_error(what, ": ", file, ": there is no folder ", folder.string());
+  }
+}
+
+void require_other_file(const std::string& what, const std::string& file, const std::string& other_what,
+                        const std::string& other) {
+  if (file.empty() || other.empty()) return;
+  const auto identity = checkpoint::identify(file);
+  if (identity && identity == checkpoint::identify(other)) {
+    throw_input_error(what, ": ", file, " is the same file as ", other_what, ", ", other);
   }
 }
 

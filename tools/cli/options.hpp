@@ -44,6 +44,10 @@ void require_at_least(const std::string& what, std::int64_t value, std::int64_t 
 // Throws where the folder of a file to be written isn't there: better now than after minutes of work. "" is fine.
 void require_folder_of(const std::string& what, const std::string& file);
 
+// Throws where a file to be written is another that is read or written, under whatever name. "" is none.
+void require_other_file(const std::string& what, const std::string& file, const std::string& other_what,
+                        const std::string& other);
+
 // The sizes of one MLP: a preset's, or given by hand.
 struct ShapeOptions {
   std::string model;

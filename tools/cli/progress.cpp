@@ -1,6 +1,5 @@
 #include "cli/progress.hpp"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,14 +10,14 @@ Progress::Progress() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void Progress::show(const std::string& text) {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\033[K{}", text);
+  std::fputs(("\r\033[K" + text).c_str(), stderr);
   std::fflush(stderr);
   shown_ = true;
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\033[K");
+  std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
   shown_ = false;
 }

@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "checkpoint/atomic_file.hpp"
 #include "checkpoint/input_error.hpp"
 #include "cli/options.hpp"
+#include "cli/standard_streams.hpp"
 
 namespace gatefold::cli {
 namespace {
@@ -147,9 +147,8 @@ void OutputOptions::validate() const {
 
 void OutputOptions::emit(const Report& report) const {
   const std::string text = format == "json" ? to_json(report) : format == "csv" ? to_csv(report) : to_markdown(report);
-  if (file.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+  if (file.empty() || file == "-") {
+    print(text);
   } else {
     checkpoint::write_text_file(file, text);
   }

@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/memory_use.hpp"
 #include "cli/run_job.hpp"
+#include "cli/standard_streams.hpp"
 
 namespace gatefold::cli {
 namespace {
@@ -28,6 +29,7 @@ void validate(const RunOptions& options) {
   options.table.validate();
   options.timing.validate();
   require_folder_of("--output", options.output);
+  require_other_file("--output", options.output, "the table's", options.table.file.empty() ? "-" : options.table.file);
   require_at_least("--layer", options.layer, 0);
   if (options.check_rows) require_at_least("--check-rows", *options.check_rows, 1);
   if (options.tokens) require_at_least("--tokens", *options.tokens, 0);
@@ -115,7 +117,7 @@ bool print_failures(const RunJob& job) {
   bool failed = false;
   const auto print = [&failed](const Line& line) {
     if (line.accuracy.passed()) return;
-    fmt::print(stderr, "gatefold: {}\n", line.accuracy.failure);
+    print_error(line.accuracy.failure);
     failed = true;
   };
   for (const Line& line : job.lines_to_h()) print(line);
@@ -146,7 +148,7 @@ Command add_run(CLI::App& root) {
   app->add_option("--tokens", options->tokens, "Rows of x; default: those of --input, or 256");
   app->add_option("--input", options->input,
                   "A .safetensors file with x [tokens, hidden_size]; default: random normal");
-  app->add_option("--output", options->output, "Write h and y to this .safetensors file");
+  app->add_option("--output", options->output, "Write h and y to this .safetensors file; -: stdout");
   app->add_option("--activation", options->activation, "Default: what the checkpoint's config.json says");
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
   app->add_option("--impl", options->implementation,

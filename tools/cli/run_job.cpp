@@ -1,7 +1,9 @@
 #include "cli/run_job.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
+#include <utility>
 
 #include "checkpoint/input_error.hpp"
 #include "checkpoint/safetensors_writer.hpp"
@@ -10,6 +12,22 @@ namespace gatefold::cli {
 namespace {
 
 constexpr std::int64_t default_tokens = 256;
+
+// Refuses to write over what is read.
+void require_other_files(const RunOptions& options, const checkpoint::Checkpoint& checkpoint) {
+  for (const auto& [what, file] : {std::pair("--output", options.output), std::pair("--report", options.table.file)}) {
+    for (const std::filesystem::path& read : checkpoint.files()) {
+      require_other_file(what, file, "a part of the checkpoint", read);
+    }
+    require_other_file(what, file, "--input", options.input);
+  }
+}
+
+checkpoint::MlpLayer open_layer(const RunOptions& options) {
+  const checkpoint::Checkpoint checkpoint(options.checkpoint);
+  require_other_files(options, checkpoint);
+  return checkpoint.layer(options.layer);
+}
 
 Block block_of(const RunOptions& options, const checkpoint::MlpLayer& layer) {
   Block block{.device = parse_present_device(options.device),
@@ -58,7 +76,7 @@ std::string way_name(const Way& way) {
 
 RunJob::RunJob(const RunOptions& options)
     : options_(options),
-      layer_(checkpoint::Checkpoint(options.checkpoint).layer(options.layer)),
+      layer_(open_layer(options)),
       seed_(options.seed ? *options.seed : std::random_device{}()),
       block_(block_of(options, layer_)),
       input_(make_input(options, block_, seed_)),

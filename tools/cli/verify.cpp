@@ -10,6 +10,7 @@
 #include "cli/numerics.hpp"
 #include "cli/progress.hpp"
 #include "cli/random.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/way.hpp"
 
 // The numerics table: how far the fused result is from the unfused one, and both from the truth.
@@ -148,18 +149,17 @@ class Verify {
 bool print_failures(std::int64_t size, gatefold_dtype dtype, const Comparison& fused, const Comparison& unfused) {
   bool failed = false;
   if (fused.violations != 0) {
-    fmt::print(stderr,
-               "gatefold: check failed: size {}: {} elements of the fused h are beyond the bound, the worst {:.3g} x\n",
-               size, fused.violations, fused.max_bound_ratio);
+    print_error(
+        fmt::format("check failed: size {}: {} elements of the fused h are beyond the bound, the worst {:.3g} x", size,
+                    fused.violations, fused.max_bound_ratio));
     failed = true;
   }
   const double largest = largest_share_of_unfused_error * unfused.mean_relative();
   const bool fair = dtype != GATEFOLD_DTYPE_FP32 && size >= smallest_fair_size;
   if (fair && fused.mean_relative() > largest) {
-    fmt::print(
-        stderr,
-        "gatefold: check failed: size {}: relative error {:.3e} of the fused h > {} x the unfused one's {:.3e}\n", size,
-        fused.mean_relative(), largest_share_of_unfused_error, unfused.mean_relative());
+    print_error(
+        fmt::format("check failed: size {}: relative error {:.3e} of the fused h > {} x the unfused one's {:.3e}", size,
+                    fused.mean_relative(), largest_share_of_unfused_error, unfused.mean_relative()));
     failed = true;
   }
   return failed;
