@@ -1,28 +1,56 @@
-"""A wrong result ends in exit code 1 and a line that says where it is. A preloaded library makes it wrong."""
+"""A wrong result ends in exit code 1 and a line that says where it is. A preloaded library makes a random element wrong."""
 
 import json
 import os
+import random
 
 from support import QUICK, ToolTest, run_tool
 
-SPOILED = {"LD_PRELOAD": os.environ["GATEFOLD_SPOILER"]}
+TOKENS, HIDDEN, INTERMEDIATE = 4, 32, 48
 
 
 class FailedCheck(ToolTest):
-    def test_run(self):
-        folder = self.checkpoint("--hidden-size", 32, "--intermediate-size", 48)
+    def setUp(self):
+        super().setUp()
+        seed = int(os.environ.get("GATEFOLD_TEST_SEED") or random.randrange(2**32))
+        print(f"GATEFOLD_TEST_SEED={seed} repeats this run", flush=True)
+        self.random = random.Random(seed)
+
+    def spoiled(self, tensor, rows, columns):
+        """The environment that spoils an element of h or y, and where it is, in words."""
+        element = self.random.randrange(rows * columns)
+        environment = {"LD_PRELOAD": os.environ["GATEFOLD_SPOILER"], f"GATEFOLD_SPOIL_{tensor}": str(element)}
+        return environment, f"row {element // columns}, column {element % columns}"
+
+    def run_spoiled(self, environment, *arguments):
+        """Runs a checkpoint's layer; what is on stderr, and the rows by their way."""
+        folder = self.checkpoint("--hidden-size", HIDDEN, "--intermediate-size", INTERMEDIATE)
         output = self.folder / "y.safetensors"
-        arguments = ("run", folder, "--tokens", 4, "--output", output, "--format", "json", *QUICK)
-        done = run_tool(*arguments, env=SPOILED)
+        arguments = ("run", folder, "--tokens", TOKENS, "--output", output, "--format", "json", *arguments, *QUICK)
+        done = run_tool(*arguments, env=environment)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("check failed: gate_up", done.stderr)
-        self.assertIn("row 0, column 0", done.stderr)
-        rows = {row["way"]: row for row in json.loads(done.stdout)["rows"]}
+        self.assertFalse(output.exists())
+        return done.stderr, {row["way"]: row for row in json.loads(done.stdout)["rows"]}
+
+    def test_run(self):
+        environment, place = self.spoiled("H", TOKENS, INTERMEDIATE)
+        errors, rows = self.run_spoiled(environment)
+        self.assertIn("check failed: gate_up", errors)
+        for line in errors.splitlines():
+            self.assertTrue(line.endswith(place), line)
         self.assertEqual(rows["gate_up"]["violations"], 1)
         self.assertGreater(rows["gate_up"]["max_bound_ratio"], 1)
-        self.assertFalse(output.exists())
+
+    def test_run_of_the_whole_block(self):
+        environment, place = self.spoiled("Y", TOKENS, HIDDEN)
+        errors, rows = self.run_spoiled(environment, "--whole-block")
+        self.assertIn("check failed: mlp", errors)
+        self.assertTrue(errors.endswith(place + "\n"), errors)
+        self.assertEqual({way: row["violations"] for way, row in rows.items() if row["violations"]}, {"mlp": 1})
+        self.assertGreater(rows["mlp"]["max_bound_ratio"], 1)
 
     def test_verify(self):
-        done = run_tool("verify", "--sizes", 32, "--iterations", 1, env=SPOILED)
+        environment, _ = self.spoiled("H", 32, 32)
+        done = run_tool("verify", "--sizes", 32, "--iterations", 1, env=environment)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("check failed: size 32", done.stderr)
+        self.assertIn("check failed: size 32: 1 elements", done.stderr)

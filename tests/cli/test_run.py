@@ -122,3 +122,18 @@ class Run(ToolTest):
         table = self.table("run", folder, "--tokens", 4, "--whole-block", *QUICK)
         self.assertTrue(table["context"]["mlp_at_once"])
         self.assertEqual(table["rows"][-1]["way"], "mlp")
+
+    def test_mlp_at_once_is_checked(self):
+        """Every activation, layout and type, to the bound that carries h's through w_down."""
+        for dtype, largest in (("bf16", 5e-3), ("fp16", 6e-4), ("fp32", 2e-6)):
+            for layout in ("separate", "gate_up"):
+                folder = self.checkpoint("--hidden-size", 40, "--intermediate-size", 56, "--dtype", dtype, "--layout",
+                                         layout, name=dtype + layout)  # fmt: skip
+                for name in ("silu", "gelu_tanh", "gelu_erf", "relu", "sigmoid", "identity", "swiglu_clamped"):
+                    arguments = ("--tokens", 37, "--check-rows", 9, "--activation", name, "--whole-block", *QUICK)
+                    row = self.table("run", folder, *arguments)["rows"][-1]
+                    self.assertEqual((row["violations"], row["h_bound_ratio"]), (0, None))
+                    self.assertGreater(row["max_bound_ratio"], 0, name)
+                    self.assertLessEqual(row["max_bound_ratio"], 1, name)
+                    self.assertGreater(row["relative_l2"], 0, name)
+                    self.assertLess(row["relative_l2"], largest, name)

@@ -31,10 +31,13 @@ class Checker {
   Accuracy check_h(const std::string& name, const Way& way, const Stage& fused, const Tensors& host);
   // y, from the h that is there.
   Accuracy check_y(const std::string& name, const Way& way, const Tensors& host);
+  // y, which `way`, mlp as one op, has made of x.
+  Accuracy check_mlp_y(const std::string& name, const Way& way, const Block& block, const Tensors& host);
 
  private:
   void check_stages(const std::string& name, const Way& way, const Tensors& host, gatefold_data data,
                     Accuracy& accuracy);
+  void add(const std::string& name, const Stage& stage, const gatefold_error_report& report, Accuracy& accuracy) const;
 
   RowSample rows_;
   gatefold_data x_;

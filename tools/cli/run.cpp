@@ -20,7 +20,8 @@ constexpr const char* help =
     "  gate_up      all in one\n"
     "then down_proj, y = h . w_down^T, and mlp: gate_up and down_proj, one after the other.\n"
     "Columns: intermediates are the bytes written to memory besides h; vs unfused > 1 means faster, the median over\n"
-    "rounds; error is ||h - truth|| / ||truth|| against double precision (down_proj: y from this h); h/bound is the\n"
+    "rounds; error is ||h - truth|| / ||truth|| against double precision (down_proj: y from this h; mlp: y from x, "
+    "with --whole-block); h/bound is the\n"
     "worst |h - truth| relative to a bound that allows for one rounding of h, so the ways that round gate and up too\n"
     "are beyond it; ops/bound is the worst of the way's own ops against their own bounds from their own inputs:\n"
     "above 1 is an error, and the exit code is 1.";
@@ -122,6 +123,7 @@ bool print_failures(const RunJob& job) {
   };
   for (const Line& line : job.lines_to_h()) print(line);
   print(job.down());
+  print(job.mlp());
   return failed;
 }
 

@@ -114,22 +114,39 @@ void RunJob::first_half() {
   }
 }
 
-// Unless the whole block is to run at once, this half does without the memory of gate's and up's weights.
+// Unless the whole block is to run at once, this half does without the memory of gate's and up's weights. Leaves
+// down_proj's y.
 void RunJob::second_half() {
   if (options_.whole_block) {
     time({&down_, &mlp_});
+    check_mlp();
   } else {
     weights_.release_gate_and_up();
     time({&down_});
-    mlp_.samples = down_.samples;
-    for (std::size_t i = 0; i < mlp_.samples.size(); ++i) mlp_.samples[i] += to_h_.back().samples[i];
   }
   progress_.show("checking " + down_.name + " in double precision");
   down_.way.enqueue(device_tensors(), *backend_);
   down_.accuracy = checker_.check_y(down_.name, down_.way, host_view().tensors());
-  const Accuracy& h = to_h_.back().accuracy;
-  mlp_.accuracy.max_bound_ratio = std::max(h.max_bound_ratio, down_.accuracy.max_bound_ratio);
-  mlp_.accuracy.violations = h.violations + down_.accuracy.violations;
+  if (!options_.whole_block) add_up_mlp();
+}
+
+void RunJob::check_mlp() {
+  progress_.show("checking " + mlp_.name + " in double precision");
+  const Tensors tensors = device_tensors();
+  backend_->synchronise();
+  // NaN of every type, so that down_proj's y can't pass for mlp's.
+  backend_->upload(tensors.y, std::vector<std::byte>(block_.x_bytes(), std::byte{0xff}));
+  mlp_.way.enqueue(tensors, *backend_);
+  mlp_.accuracy = checker_.check_mlp_y(mlp_.name, mlp_.way, block_, host_view().tensors());
+}
+
+// mlp as gate_up and down_proj, one after the other.
+void RunJob::add_up_mlp() {
+  const Line& gate_up = to_h_.back();
+  mlp_.samples = down_.samples;
+  for (std::size_t i = 0; i < mlp_.samples.size(); ++i) mlp_.samples[i] += gate_up.samples[i];
+  mlp_.accuracy.max_bound_ratio = std::max(gate_up.accuracy.max_bound_ratio, down_.accuracy.max_bound_ratio);
+  mlp_.accuracy.violations = gate_up.accuracy.violations + down_.accuracy.violations;
 }
 
 void RunJob::time(const std::vector<Line*>& lines) {

@@ -61,6 +61,8 @@ class RunJob {
  private:
   void first_half();
   void second_half();
+  void check_mlp();
+  void add_up_mlp();
   void time(const std::vector<Line*>& lines);
   std::size_t workspace_size() const;
   Tensors device_tensors() const;
