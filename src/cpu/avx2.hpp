@@ -1,5 +1,7 @@
 #pragma once
 
+#include "cpu/cpu_info.hpp"
+
 // Hot loops are written once, always inlined, and compiled twice: as they are, and inside a function marked
 // GATEFOLD_AVX2, which may use AVX2, FMA and F16C and is called where has_avx2().
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -13,14 +15,6 @@
 
 namespace gatefold::cpu {
 
-inline bool has_avx2() {
-#if GATEFOLD_HAS_AVX2_COPY
-  // Whatever has AVX2 has F16C too; clang can't be asked for it.
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return has;
-#else
-  return false;
-#endif
-}
+inline bool has_avx2() { return GATEFOLD_HAS_AVX2_COPY && features().avx2; }
 
 }  // namespace gatefold::cpu

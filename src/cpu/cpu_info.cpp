@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -28,11 +32,53 @@ bool has_flag(const std::string& flags, const std::string& flag) {
 
 void copy_text(const std::string& text, char* out, std::size_t size) { std::snprintf(out, size, "%s", text.c_str()); }
 
+#if defined(__x86_64__)
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+
+  Registers(unsigned leaf, unsigned subleaf) { __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx); }
+};
+
+constexpr bool all_of(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
+
+// Which registers the operating system saves and restores.
+unsigned saved_state() {
+  constexpr unsigned osxsave = 1U << 27;
+  if (!all_of(Registers(1, 0).ecx, osxsave)) return 0;
+  unsigned low = 0;
+  unsigned high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+Features find_features() {
+  constexpr unsigned ymm = 0x6;
+  constexpr unsigned zmm = 0xe6;
+  constexpr unsigned fma_and_f16c = 1U << 12 | 1U << 29;
+  constexpr unsigned avx2 = 1U << 5;
+  constexpr unsigned avx512_f_dq_bw_vl = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
+  constexpr unsigned avx512_bf16 = 1U << 5;
+  const unsigned state = saved_state();
+  const Registers extended(7, 0);
+  Features found;
+  found.avx2 = all_of(state, ymm) && all_of(extended.ebx, avx2) && all_of(Registers(1, 0).ecx, fma_and_f16c);
+  found.avx512 = found.avx2 && all_of(state, zmm) && all_of(extended.ebx, avx512_f_dq_bw_vl);
+  found.avx512_bf16 = found.avx512 && extended.eax >= 1 && all_of(Registers(7, 1).eax, avx512_bf16);
+  return found;
+}
+
+#else
+
+Features find_features() { return {}; }
+
+#endif
+
 }  // namespace
 
-bool has_native_bf16() {
-  static const bool native = has_flag(cpuinfo("flags"), "avx512_bf16");
-  return native;
+const Features& features() {
+  static const Features found = find_features();
+  return found;
 }
 
 gatefold_device_info device_info() {

@@ -6,7 +6,12 @@ namespace gatefold::cpu {
 
 gatefold_device_info device_info();
 
-// Can this CPU multiply bf16 natively (AVX-512 BF16 or AMX)? Elsewhere bf16 is widened to fp32 a panel at a time.
-bool has_native_bf16();
+// What the processor has and the operating system keeps for each thread.
+struct Features {
+  bool avx2 = false;         // with FMA and F16C
+  bool avx512 = false;       // F, BW, DQ and VL
+  bool avx512_bf16 = false;  // and products of bf16
+};
+const Features& features();
 
 }  // namespace gatefold::cpu

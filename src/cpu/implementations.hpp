@@ -7,6 +7,7 @@ namespace gatefold::cpu {
 
 #if GATEFOLD_WITH_ONEDNN
 const Implementation* vector_act_and_mul();
+const Implementation* loops();            // gemm, gemm_gated and gate_up
 const Implementation* vector_products();  // gemm, gemm_gated and gate_up
 const Implementation* onednn_products();  // gemm, gemm_gated and gate_up
 #endif

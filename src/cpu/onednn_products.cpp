@@ -260,7 +260,7 @@ class Products final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    if (problem.dtype == DType::bf16 && has_native_bf16()) {
+    if (problem.dtype == DType::bf16 && features().avx512_bf16) {
       if (auto executor = prepare_native(problem)) return executor;
     }
     return std::make_unique<ProductsExecutor>(problem, problem.dtype == DType::fp32);

@@ -1,0 +1,226 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/loops/kernel.hpp"
+
+// The loops over a panel, for a policy of one element type and one instruction set:
+//
+//   for each block of k_block elements of the sums          the same blocks for any number of tokens
+//     for each tile_tokens rows of x                        they stay in the first-level cache
+//       for each 4 rows of weights                          they come from the second-level cache, or from memory
+//         for each step of the block                        4 x tile_tokens accumulators of one vector each
+//         fold the accumulators, add them to the sums
+//
+// Every source that includes this is compiled with an instruction set's own flags. So all of it is in an unnamed
+// namespace, and nothing here or in a policy calls an inline function of anybody else: of several copies the linker
+// keeps one, for every machine.
+//
+// A policy has:
+//   Element                   as it is stored
+//   Vector                    of `lanes` sums in fp32
+//   Operand                   of `step` / `parts` factors
+//   in_place                  x is read as it is stored; else it is brought into fp32 once for each panel
+//   parts                     vectors that a step's elements are spread over, where 16 bits become 32
+//   load, load_rest           one part of a step, of a step's first `count` elements
+//   multiply_add              element by element
+//   add_sums                  the fold: the same additions in the same order for every row and token
+namespace gatefold::cpu {
+namespace {
+
+#define GATEFOLD_LOOP __attribute__((always_inline)) inline
+
+constexpr std::int64_t tile_rows_of = tile_rows_of_weights;
+
+template <bool condition, class Yes, class No>
+struct Either {
+  using Type = Yes;
+};
+template <class Yes, class No>
+struct Either<false, Yes, No> {
+  using Type = No;
+};
+
+// As the tiles read it.
+template <class Policy>
+using XElement = typename Either<Policy::in_place, typename Policy::Element, float>::Type;
+
+template <class Policy>
+struct TileRows {
+  const typename Policy::Element* row[tile_rows_of];
+};
+
+template <class Policy>
+struct TileTokens {
+  const XElement<Policy>* first;
+  std::int64_t stride;  // elements
+};
+
+template <class Policy>
+GATEFOLD_LOOP typename Policy::Operand load_x(const XElement<Policy>* x, int part) {
+  if constexpr (Policy::in_place) {
+    return Policy::load(x, part);
+  } else {
+    return Policy::load_widened(x + part * Policy::lanes);
+  }
+}
+
+template <class Policy>
+GATEFOLD_LOOP typename Policy::Operand load_x_rest(const XElement<Policy>* x, int part, int count) {
+  if constexpr (Policy::in_place) {
+    return Policy::load_rest(x, part, count);
+  } else {
+    return Policy::load_widened(x + part * Policy::lanes);  // zeros follow the last element
+  }
+}
+
+// One step of a tile. `count` is the step's elements, or 0 for all of them.
+template <class Policy, int tokens, bool rest>
+GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<Policy>& x, std::int64_t k, int count,
+                                 typename Policy::Vector (&sums)[tokens][tile_rows_of]) {
+#pragma GCC unroll 4
+  for (int part = 0; part < Policy::parts; ++part) {
+    typename Policy::Operand factors[tokens];
+#pragma GCC unroll 8
+    for (int t = 0; t < tokens; ++t) {
+      const auto* at = x.first + t * x.stride + k;
+      factors[t] = rest ? load_x_rest<Policy>(at, part, count) : load_x<Policy>(at, part);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < tile_rows_of; ++r) {
+      const auto* at = rows.row[r] + k;
+      const typename Policy::Operand weights = rest ? Policy::load_rest(at, part, count) : Policy::load(at, part);
+#pragma GCC unroll 8
+      for (int t = 0; t < tokens; ++t) sums[t][r] = Policy::multiply_add(weights, factors[t], sums[t][r]);
+    }
+  }
+}
+
+// sums[t][r] (+)= x[t] . rows[r] over `count` elements. The next rows are asked for on the way.
+template <class Policy, int tokens, bool prefetch>
+GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Policy>& next,
+                                 const TileTokens<Policy>& x, std::int64_t count, float* out, bool first) {
+  typename Policy::Vector sums[tokens][tile_rows_of];
+#pragma GCC unroll 8
+  for (int t = 0; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int r = 0; r < tile_rows_of; ++r) sums[t][r] = Policy::zero();
+  }
+  std::int64_t k = 0;
+  for (; k + Policy::step <= count; k += Policy::step) {
+    if constexpr (prefetch) {
+#pragma GCC unroll 4
+      for (int r = 0; r < tile_rows_of; ++r) __builtin_prefetch(next.row[r] + k, 0, 2);
+    }
+    multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
+  }
+  if (k < count) multiply_step<Policy, tokens, true>(rows, x, k, static_cast<int>(count - k), sums);
+  Policy::template add_sums<tokens>(sums, out, first);
+}
+
+// A panel's rows from element `begin` on.
+template <class Policy>
+GATEFOLD_LOOP TileRows<Policy> rows_at(const PanelProduct& p, std::int64_t row, std::int64_t begin) {
+  TileRows<Policy> rows;
+  for (int r = 0; r < tile_rows_of; ++r) {
+    rows.row[r] = reinterpret_cast<const typename Policy::Element*>(p.rows[row + r]) + begin;
+  }
+  return rows;
+}
+
+struct Block {
+  std::int64_t begin;
+  std::int64_t count;
+};
+
+// All rows of a panel with a tile's tokens.
+template <class Policy, int tokens, bool prefetch>
+void multiply_rows(const PanelProduct& p, const Block& block, const TileTokens<Policy>& x, std::int64_t token) {
+  for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
+    // After the last rows come the first ones, further on.
+    const bool last = row + tile_rows_of == p.row_count;
+    const TileRows<Policy> next =
+        prefetch ? rows_at<Policy>(p, last ? 0 : row + tile_rows_of, last ? block.begin + block.count : block.begin)
+                 : TileRows<Policy>{};
+    float* out = p.sums + row * p.tokens + token * tile_rows_of;
+    multiply_tile<Policy, tokens, prefetch>(rows_at<Policy>(p, row, block.begin), next, x, block.count, out,
+                                            block.begin == 0);
+  }
+}
+
+template <class Policy, int tokens>
+GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, const TileTokens<Policy>& x,
+                                   std::int64_t token) {
+  if (token == 0) {
+    multiply_rows<Policy, tokens, true>(p, block, x, token);
+  } else {
+    multiply_rows<Policy, tokens, false>(p, block, x, token);
+  }
+}
+
+// Elements of x in the order of the policy's vectors, in fp32, zeros after the last one.
+template <class Policy>
+GATEFOLD_LOOP void widen_token(const typename Policy::Element* x, std::int64_t count, float* out) {
+  std::int64_t k = 0;
+  for (; k + Policy::step <= count; k += Policy::step) {
+    for (int part = 0; part < Policy::parts; ++part) {
+      Policy::store(out + k + part * Policy::lanes, Policy::load(x + k, part));
+    }
+  }
+  if (k == count) return;
+  for (int part = 0; part < Policy::parts; ++part) {
+    Policy::store(out + k + part * Policy::lanes, Policy::load_rest(x + k, part, static_cast<int>(count - k)));
+  }
+}
+
+// x of a tile's tokens in one block of the sums, where it lies or in the scratch.
+template <class Policy>
+GATEFOLD_LOOP TileTokens<Policy> tokens_at(const PanelProduct& p, const Block& block, std::int64_t token,
+                                           std::int64_t count) {
+  using Element = typename Policy::Element;
+  const auto* x = reinterpret_cast<const Element*>(p.x + token * p.x_stride) + block.begin;
+  const std::int64_t stride = p.x_stride / static_cast<std::int64_t>(sizeof(Element));
+  if constexpr (Policy::in_place) {
+    return {x, stride};
+  } else {
+    auto* widened = reinterpret_cast<float*>(p.scratch);
+    for (std::int64_t t = 0; t < count; ++t) {
+      widen_token<Policy>(x + t * stride, block.count, widened + t * Policy::k_block);
+    }
+    return {widened, Policy::k_block};
+  }
+}
+
+template <class Policy>
+void multiply_panel(const PanelProduct& p) {
+  static_assert(Policy::k_block % Policy::step == 0 && Policy::step == Policy::lanes * Policy::parts * Policy::pairs);
+  static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= 6);
+  for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
+    const std::int64_t left = p.depth - begin;
+    const Block block{begin, left < Policy::k_block ? left : Policy::k_block};
+    for (std::int64_t token = 0; token < p.tokens; token += Policy::tile_tokens) {
+      const std::int64_t rest = p.tokens - token;
+      const std::int64_t count = rest < Policy::tile_tokens ? rest : Policy::tile_tokens;
+      const TileTokens<Policy> x = tokens_at<Policy>(p, block, token, count);
+      switch (count) {
+        case 1: multiply_tokens<Policy, 1>(p, block, x, token); break;
+        case 2: multiply_tokens < Policy, Policy::tile_tokens<2 ? 1 : 2>(p, block, x, token); break;
+        case 3: multiply_tokens < Policy, Policy::tile_tokens<3 ? 1 : 3>(p, block, x, token); break;
+        case 4: multiply_tokens < Policy, Policy::tile_tokens<4 ? 1 : 4>(p, block, x, token); break;
+        case 5: multiply_tokens < Policy, Policy::tile_tokens<5 ? 1 : 5>(p, block, x, token); break;
+        default: multiply_tokens<Policy, Policy::tile_tokens>(p, block, x, token); break;
+      }
+    }
+  }
+}
+
+template <class Policy>
+constexpr Kernel make_kernel(const char* name, DType dtype) {
+  const std::int64_t scratch =
+      Policy::in_place ? 0 : Policy::tile_tokens * Policy::k_block * static_cast<std::int64_t>(sizeof(float));
+  return {name, dtype, Policy::tile_tokens, scratch, multiply_panel<Policy>};
+}
+
+}  // namespace
+}  // namespace gatefold::cpu
