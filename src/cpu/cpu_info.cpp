@@ -4,6 +4,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 #include <cstdio>
@@ -52,6 +53,17 @@ unsigned saved_state() {
   return low;
 }
 
+// Linux gives a process the matrix unit's registers, 8 KiB for each thread, when it asks.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long request_permission = 0x1023;
+  constexpr long tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
 Features find_features() {
   constexpr unsigned ymm = 0x6;
   constexpr unsigned zmm = 0xe6;
@@ -59,12 +71,16 @@ Features find_features() {
   constexpr unsigned avx2 = 1U << 5;
   constexpr unsigned avx512_f_dq_bw_vl = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
   constexpr unsigned avx512_bf16 = 1U << 5;
+  constexpr unsigned tiles = 0x60000;
+  constexpr unsigned amx_tile_and_bf16 = 1U << 24 | 1U << 22;
   const unsigned state = saved_state();
   const Registers extended(7, 0);
   Features found;
   found.avx2 = all_of(state, ymm) && all_of(extended.ebx, avx2) && all_of(Registers(1, 0).ecx, fma_and_f16c);
   found.avx512 = found.avx2 && all_of(state, zmm) && all_of(extended.ebx, avx512_f_dq_bw_vl);
   found.avx512_bf16 = found.avx512 && extended.eax >= 1 && all_of(Registers(7, 1).eax, avx512_bf16);
+  found.amx_bf16 =
+      found.avx512_bf16 && all_of(state, tiles) && all_of(extended.edx, amx_tile_and_bf16) && may_use_tiles();
   return found;
 }
 

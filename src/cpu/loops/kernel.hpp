@@ -10,14 +10,18 @@
 // set; what they have in common is the template of nest.hpp.
 namespace gatefold::cpu {
 
-// Rows of weights that a tile takes at a time.
+// Rows of weights whose sums lie side by side.
 constexpr std::int64_t tile_rows_of_weights = 4;
 
+// The most that a panel has.
+constexpr std::int64_t most_rows = 128;
+constexpr std::int64_t most_sums = 32768;  // of one half: 128 KiB stay in the second-level cache
+
 struct PanelProduct {
-  const std::byte* const* rows = nullptr;  // of weights: row_count pointers, a multiple of tile_rows_of_weights
+  const std::byte* const* rows = nullptr;  // of weights: row_count pointers, a multiple of the kernel's tile_rows
   std::int64_t row_count = 0;
-  const std::byte* x = nullptr;
-  std::int64_t x_stride = 0;  // bytes from one token to the next
+  const std::byte* x = nullptr;  // as the kernel packs it, if it does
+  std::int64_t x_stride = 0;     // bytes from one token to the next, where x isn't packed
   std::int64_t tokens = 0;
   std::int64_t depth = 0;  // elements of a row, > 0
 
@@ -26,12 +30,27 @@ struct PanelProduct {
   std::byte* scratch = nullptr;  // scratch_bytes of the kernel, aligned to 64
 };
 
+// x of some tokens, up to a kernel's packed_tokens, and where it is packed to: aligned to 64.
+struct TokenPack {
+  const std::byte* x = nullptr;
+  std::int64_t x_stride = 0;
+  std::int64_t tokens = 0;
+  std::int64_t depth = 0;
+  std::byte* out = nullptr;
+};
+
 struct Kernel {
   const char* name;  // of the instruction set
   DType dtype;
+  std::int64_t tile_rows;
   std::int64_t tile_tokens;
   std::int64_t scratch_bytes;
   void (*multiply)(const PanelProduct& product);
+
+  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth).
+  std::int64_t packed_tokens = 0;  // 0: x is read as it is
+  std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;
+  void (*pack)(const TokenPack& tokens) = nullptr;
 };
 
 // Those that this machine can run with the element type, fastest first. The last needs nothing of the machine.
@@ -46,5 +65,6 @@ KernelList portable_kernels();
 KernelList avx2_kernels();
 KernelList avx512_kernels();
 KernelList avx512_bf16_kernels();
+KernelList amx_bf16_kernels();
 
 }  // namespace gatefold::cpu

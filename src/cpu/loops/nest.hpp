@@ -219,7 +219,7 @@ template <class Policy>
 constexpr Kernel make_kernel(const char* name, DType dtype) {
   const std::int64_t scratch =
       Policy::in_place ? 0 : Policy::tile_tokens * Policy::k_block * static_cast<std::int64_t>(sizeof(float));
-  return {name, dtype, Policy::tile_tokens, scratch, multiply_panel<Policy>};
+  return {name, dtype, tile_rows_of, Policy::tile_tokens, scratch, multiply_panel<Policy>};
 }
 
 }  // namespace

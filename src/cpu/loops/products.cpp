@@ -21,9 +21,7 @@
 namespace gatefold::cpu {
 namespace {
 
-constexpr std::int64_t most_rows = 128;
 constexpr std::int64_t most_tokens = 512;
-constexpr std::int64_t most_sums = 32768;   // of one half of a panel: 128 KiB stay in the second-level cache
 constexpr std::int64_t items_a_thread = 8;  // at least, so that no thread waits long for the last one
 constexpr std::int64_t sums_granule = 16;   // of elements that the activations work on at a time
 constexpr std::int64_t alignment = 64;
@@ -52,7 +50,7 @@ class LoopsExecutor final : public Executor {
       : p_(problem), kernel_(kernel), threads_(thread_limit()) {}
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
-    return static_cast<std::size_t>(threads_ * memory(max_tokens).size);
+    return static_cast<std::size_t>(packed_size(max_tokens) + threads_ * memory(max_tokens).size);
   }
 
   std::string describe(std::int64_t tokens) const override {
@@ -69,14 +67,19 @@ class LoopsExecutor final : public Executor {
                         p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
 #pragma omp parallel num_threads(serial ? 1 : threads_)
     {
-      std::byte* mine = operands.workspace + this_thread() * offsets.size;
+      std::byte* mine = operands.workspace + packed_size(operands.tokens) + this_thread() * offsets.size;
+      if (packs()) {
+#pragma omp for schedule(static)
+        for (std::int64_t token = 0; token < operands.tokens; token += kernel_.packed_tokens) pack(operands, token);
+      }
 #pragma omp for schedule(dynamic)
       for (std::int64_t i = 0; i < division.items(); ++i) {
         const std::int64_t column = i % division.panels * division.rows;
         const std::int64_t token = i / division.panels * division.tokens;
-        run_item({operands, column, std::min(division.rows, p_.intermediate_size - column), token,
-                  std::min(division.tokens, operands.tokens - token), reinterpret_cast<float*>(mine + offsets.gate),
-                  reinterpret_cast<float*>(mine + offsets.up), mine + offsets.scratch});
+        const std::int64_t columns = std::min(division.rows, p_.intermediate_size - column);
+        run_item({operands, column, columns, token, std::min(division.tokens, operands.tokens - token),
+                  reinterpret_cast<float*>(mine + offsets.gate), reinterpret_cast<float*>(mine + offsets.up),
+                  mine + offsets.scratch, round_up(columns, kernel_.tile_rows)});
       }
     }
     return {};
@@ -102,8 +105,9 @@ class LoopsExecutor final : public Executor {
     float* up;
     std::byte* scratch;
 
-    std::int64_t rows() const { return round_up(columns, tile_rows_of_weights); }
-    std::int64_t sums() const { return round_up(rows() * tokens, sums_granule); }
+    std::int64_t rows;  // columns, rounded up to whole tiles
+
+    std::int64_t sums() const { return round_up(rows * tokens, sums_granule); }
   };
 
   std::int64_t element() const { return size_of(p_.dtype); }
@@ -112,8 +116,8 @@ class LoopsExecutor final : public Executor {
     const std::int64_t wanted = threads_ * items_a_thread;
     Division d;
     d.tokens = std::min(tokens, most_tokens);
-    d.rows = std::min(most_rows,
-                      most_sums / std::max<std::int64_t>(d.tokens, 1) / tile_rows_of_weights * tile_rows_of_weights);
+    d.rows =
+        std::min(most_rows, most_sums / std::max<std::int64_t>(d.tokens, 1) / kernel_.tile_rows * kernel_.tile_rows);
     const auto count = [&] {
       d.panels = ceil_div(p_.intermediate_size, d.rows);
       d.blocks = ceil_div(tokens, std::max<std::int64_t>(d.tokens, 1));
@@ -122,8 +126,8 @@ class LoopsExecutor final : public Executor {
     while (count() < wanted) {
       if (d.tokens >= 16 * kernel_.tile_tokens) {
         d.tokens = round_up(d.tokens / 2, kernel_.tile_tokens);
-      } else if (d.rows > 4 * tile_rows_of_weights) {
-        d.rows = round_up(d.rows / 2, tile_rows_of_weights);
+      } else if (d.rows > std::max<std::int64_t>(16, kernel_.tile_rows)) {
+        d.rows = round_up(d.rows / 2, kernel_.tile_rows);
       } else {
         break;
       }
@@ -141,6 +145,25 @@ class LoopsExecutor final : public Executor {
     return m;
   }
 
+  bool packs() const { return kernel_.packed_tokens > 0; }
+
+  std::int64_t packed_size(std::int64_t tokens) const {
+    return packs() ? ceil_div(tokens, kernel_.packed_tokens) * kernel_.packed_bytes(p_.hidden_size) : 0;
+  }
+
+  void pack(const Operands& operands, std::int64_t token) const {
+    kernel_.pack({.x = operands.x + token * p_.ld_x * element(),
+                  .x_stride = p_.ld_x * element(),
+                  .tokens = std::min(kernel_.packed_tokens, operands.tokens - token),
+                  .depth = p_.hidden_size,
+                  .out = operands.workspace + packed_size(token)});
+  }
+
+  const std::byte* x_of(const Item& item) const {
+    return packs() ? item.operands.workspace + packed_size(item.token)
+                   : item.operands.x + item.token * p_.ld_x * element();
+  }
+
   void run_item(const Item& item) const {
     if (p_.op == Op::gate_up) multiply_half(item, Half::gate, item.gate);
     if (p_.op == Op::gemm_gated) load_gate(item);
@@ -156,8 +179,8 @@ class LoopsExecutor final : public Executor {
     PanelRows rows;
     find_rows(item, half, rows);
     kernel_.multiply({.rows = rows.data(),
-                      .row_count = item.rows(),
-                      .x = item.operands.x + item.token * p_.ld_x * element(),
+                      .row_count = item.rows,
+                      .x = x_of(item),
                       .x_stride = p_.ld_x * element(),
                       .tokens = item.tokens,
                       .depth = p_.hidden_size,
@@ -178,7 +201,7 @@ class LoopsExecutor final : public Executor {
         line += view.map.period - view.map.block;
       }
     }
-    for (std::int64_t j = item.columns; j < item.rows(); ++j) rows[j] = rows[item.columns - 1];
+    for (std::int64_t j = item.columns; j < item.rows; ++j) rows[j] = rows[item.columns - 1];
   }
 
   // The gate in memory, to where its sums would be.
@@ -187,7 +210,7 @@ class LoopsExecutor final : public Executor {
     for (std::int64_t t = 0; t < item.tokens; ++t) {
       const std::byte* stored = item.operands.gate + ((item.token + t) * p_.ld_gate + item.column) * element();
       widen(stored, p_.dtype, item.columns, values.data());
-      for (std::int64_t r = 0; r < item.rows(); r += tile_rows_of_weights) {
+      for (std::int64_t r = 0; r < item.rows; r += tile_rows_of_weights) {
         std::memcpy(item.gate + r * item.tokens + t * tile_rows_of_weights, values.data() + r, 4 * sizeof(float));
       }
     }
@@ -196,7 +219,7 @@ class LoopsExecutor final : public Executor {
   void store(const Item& item) const {
     RowValues values;
     for (std::int64_t t = 0; t < item.tokens; ++t) {
-      for (std::int64_t r = 0; r < item.rows(); r += tile_rows_of_weights) {
+      for (std::int64_t r = 0; r < item.rows; r += tile_rows_of_weights) {
         std::memcpy(values.data() + r, item.up + r * item.tokens + t * tile_rows_of_weights, 4 * sizeof(float));
       }
       narrow(values.data(), p_.dtype, item.columns,
