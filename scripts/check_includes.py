@@ -27,7 +27,6 @@ KERNELS = ["src/cuda", "src/core"]
 # Libraries outside the standard, and the only folders that may know them.
 LIBRARIES = {
     r"(cute|cutlass)/|cuda|cublas|curand|nvtx|mma\.h": ["src/cuda", "tools", "bench", "tests"],
-    r"(oneapi/)?dnnl": ["src/cpu", "bench", "tests"],
     r"(CLI|fmt|nlohmann)/": ["tools", "bench", "tests"],
     r"(gtest|gmock)/": ["tests"],
 }

@@ -153,9 +153,9 @@ GATEFOLD_API void gatefold_plan_destroy(gatefold_plan* plan);  // null is fine
 GATEFOLD_API gatefold_status gatefold_plan_workspace_size(const gatefold_plan* plan, int64_t max_tokens, size_t* bytes);
 
 // Computes. On the CPU the result is there on return; on a GPU it is in stream order. Never allocates, synchronises,
-// compiles or tunes; but on the CPU "onednn" makes small objects in every run and its kernels in the first, and OpenMP
-// starts its threads. Results are bit-identical from run to run on one device and one implementation. What a kernel has
-// been allowed on a device is remembered for the process: after cudaDeviceReset no run on that device may follow.
+// compiles or tunes; but on the CPU OpenMP starts its threads. Results are bit-identical from run to run on one device
+// and one implementation. What a kernel has been allowed on a device is remembered for the process: after
+// cudaDeviceReset no run on that device may follow.
 GATEFOLD_API gatefold_status gatefold_run(const gatefold_plan* plan, const gatefold_args* args);
 
 // The name of the implementation that a run of `tokens` tokens takes. Valid as long as the plan.

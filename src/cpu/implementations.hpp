@@ -5,11 +5,9 @@
 // The CPU's implementations, for the lists of src/dispatch.
 namespace gatefold::cpu {
 
-#if GATEFOLD_WITH_ONEDNN
+#if GATEFOLD_WITH_CPU_LOOPS
 const Implementation* vector_act_and_mul();
-const Implementation* loops();            // gemm, gemm_gated and gate_up
-const Implementation* vector_products();  // gemm, gemm_gated and gate_up
-const Implementation* onednn_products();  // gemm, gemm_gated and gate_up
+const Implementation* loops();  // gemm, gemm_gated and gate_up
 #endif
 
 const Implementation* reference();  // every op but mlp

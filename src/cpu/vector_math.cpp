@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "core/float16.hpp"
-#include "cpu/avx2.hpp"
+#include "cpu/copies.hpp"
 
-#if GATEFOLD_HAS_AVX2_COPY
+#if GATEFOLD_HAS_COPIES
 #include <immintrin.h>
 #endif
 
@@ -157,87 +157,132 @@ GATEFOLD_INLINE void narrow_bf16(const float* in, std::int64_t count, std::byte*
   }
 }
 
-void widen_fp16_portable(const std::byte* in, std::int64_t count, float* out) {
+GATEFOLD_INLINE void widen_fp16(const std::byte* in, std::int64_t count, float* out) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = fp16_to_float(load_bits(in, i));
 }
 
-void narrow_fp16_portable(const float* in, std::int64_t count, std::byte* out) {
+GATEFOLD_INLINE void narrow_fp16(const float* in, std::int64_t count, std::byte* out) {
   for (std::int64_t i = 0; i < count; ++i) store_bits(out, i, float_to_fp16(in[i]));
 }
 
 // ---- the copies -----------------------------------------------------------------------------------------------------
 
-#if GATEFOLD_HAS_AVX2_COPY
+// The loops for one instruction set.
+struct Copies {
+  void (*widen_bf16)(const std::byte* in, std::int64_t count, float* out);
+  void (*widen_fp16)(const std::byte* in, std::int64_t count, float* out);
+  void (*narrow_bf16)(const float* in, std::int64_t count, std::byte* out);
+  void (*narrow_fp16)(const float* in, std::int64_t count, std::byte* out);
+  void (*activate)(const Activation& act, const float* gate, std::int64_t count, float* out);
+  void (*multiply)(const Activation& act, const float* activated, const float* up, std::int64_t count, float* out);
+};
 
-GATEFOLD_AVX2 void widen_fp16_avx2(const std::byte* in, std::int64_t count, float* out) {
-  std::int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2));
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(bits));
+struct Portable {
+  static void widen_bf16(const std::byte* in, std::int64_t count, float* out) { cpu::widen_bf16(in, count, out); }
+  static void widen_fp16(const std::byte* in, std::int64_t count, float* out) { cpu::widen_fp16(in, count, out); }
+  static void narrow_bf16(const float* in, std::int64_t count, std::byte* out) { cpu::narrow_bf16(in, count, out); }
+  static void narrow_fp16(const float* in, std::int64_t count, std::byte* out) { cpu::narrow_fp16(in, count, out); }
+  static void activate(const Activation& act, const float* gate, std::int64_t count, float* out) {
+    activate_loop(act, gate, count, out);
   }
-  widen_fp16_portable(in + i * 2, count - i, out + i);
-}
-
-GATEFOLD_AVX2 void narrow_fp16_avx2(const float* in, std::int64_t count, std::byte* out) {
-  std::int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2), bits);
+  static void multiply(const Activation& act, const float* activated, const float* up, std::int64_t count, float* out) {
+    multiply_loop(act, activated, up, count, out);
   }
-  narrow_fp16_portable(in + i, count - i, out + i * 2);
+};
+
+template <class Set>
+constexpr Copies copies_of() {
+  return {Set::widen_bf16, Set::widen_fp16, Set::narrow_bf16, Set::narrow_fp16, Set::activate, Set::multiply};
 }
 
-GATEFOLD_AVX2 void widen_bf16_avx2(const std::byte* in, std::int64_t count, float* out) { widen_bf16(in, count, out); }
+#if GATEFOLD_HAS_COPIES
 
-GATEFOLD_AVX2 void narrow_bf16_avx2(const float* in, std::int64_t count, std::byte* out) {
-  narrow_bf16(in, count, out);
-}
+struct Avx2 {
+  GATEFOLD_AVX2 static void widen_bf16(const std::byte* in, std::int64_t count, float* out) {
+    cpu::widen_bf16(in, count, out);
+  }
+  GATEFOLD_AVX2 static void narrow_bf16(const float* in, std::int64_t count, std::byte* out) {
+    cpu::narrow_bf16(in, count, out);
+  }
+  GATEFOLD_AVX2 static void widen_fp16(const std::byte* in, std::int64_t count, float* out) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+      const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2));
+      _mm256_storeu_ps(out + i, _mm256_cvtph_ps(bits));
+    }
+    cpu::widen_fp16(in + i * 2, count - i, out + i);
+  }
+  GATEFOLD_AVX2 static void narrow_fp16(const float* in, std::int64_t count, std::byte* out) {
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+      const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2), bits);
+    }
+    cpu::narrow_fp16(in + i, count - i, out + i * 2);
+  }
+  GATEFOLD_AVX2 static void activate(const Activation& act, const float* gate, std::int64_t count, float* out) {
+    activate_loop(act, gate, count, out);
+  }
+  GATEFOLD_AVX2 static void multiply(const Activation& act, const float* activated, const float* up, std::int64_t count,
+                                     float* out) {
+    multiply_loop(act, activated, up, count, out);
+  }
+};
 
-GATEFOLD_AVX2 void activate_avx2(const Activation& act, const float* gate, std::int64_t count, float* out) {
-  activate_loop(act, gate, count, out);
-}
+// fp16's conversions are AVX2's: they wait for memory.
+struct Avx512 : Avx2 {
+  GATEFOLD_AVX512 static void narrow_bf16(const float* in, std::int64_t count, std::byte* out) {
+    cpu::narrow_bf16(in, count, out);
+  }
+  GATEFOLD_AVX512 static void activate(const Activation& act, const float* gate, std::int64_t count, float* out) {
+    activate_loop(act, gate, count, out);
+  }
+  GATEFOLD_AVX512 static void multiply(const Activation& act, const float* activated, const float* up,
+                                       std::int64_t count, float* out) {
+    multiply_loop(act, activated, up, count, out);
+  }
+};
 
-GATEFOLD_AVX2 void multiply_avx2(const Activation& act, const float* activated, const float* up, std::int64_t count,
-                                 float* out) {
-  multiply_loop(act, activated, up, count, out);
+Copies find_copies() {
+  if (features().avx512) return copies_of<Avx512>();
+  return features().avx2 ? copies_of<Avx2>() : copies_of<Portable>();
 }
 
 #else
 
-constexpr auto widen_fp16_avx2 = widen_fp16_portable;
-constexpr auto narrow_fp16_avx2 = narrow_fp16_portable;
-constexpr auto widen_bf16_avx2 = widen_bf16;
-constexpr auto narrow_bf16_avx2 = narrow_bf16;
-constexpr auto activate_avx2 = activate_loop;
-constexpr auto multiply_avx2 = multiply_loop;
+Copies find_copies() { return copies_of<Portable>(); }
 
 #endif
+
+const Copies& copies() {
+  static const Copies found = find_copies();
+  return found;
+}
 
 }  // namespace
 
 void widen(const std::byte* in, DType dtype, std::int64_t count, float* out) {
   switch (dtype) {
     case DType::fp32: std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(float)); break;
-    case DType::fp16: has_avx2() ? widen_fp16_avx2(in, count, out) : widen_fp16_portable(in, count, out); break;
-    case DType::bf16: has_avx2() ? widen_bf16_avx2(in, count, out) : widen_bf16(in, count, out); break;
+    case DType::fp16: copies().widen_fp16(in, count, out); break;
+    case DType::bf16: copies().widen_bf16(in, count, out); break;
   }
 }
 
 void narrow(const float* in, DType dtype, std::int64_t count, std::byte* out) {
   switch (dtype) {
     case DType::fp32: std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(float)); break;
-    case DType::fp16: has_avx2() ? narrow_fp16_avx2(in, count, out) : narrow_fp16_portable(in, count, out); break;
-    case DType::bf16: has_avx2() ? narrow_bf16_avx2(in, count, out) : narrow_bf16(in, count, out); break;
+    case DType::fp16: copies().narrow_fp16(in, count, out); break;
+    case DType::bf16: copies().narrow_bf16(in, count, out); break;
   }
 }
 
 void activate(const Activation& activation, const float* gate, std::int64_t count, float* out) {
-  has_avx2() ? activate_avx2(activation, gate, count, out) : activate_loop(activation, gate, count, out);
+  copies().activate(activation, gate, count, out);
 }
 
 void multiply(const Activation& activation, const float* activated, const float* up, std::int64_t count, float* out) {
-  has_avx2() ? multiply_avx2(activation, activated, up, count, out)
-             : multiply_loop(activation, activated, up, count, out);
+  copies().multiply(activation, activated, up, count, out);
 }
 
 }  // namespace gatefold::cpu

@@ -5,8 +5,8 @@
 
 #include "core/types.hpp"
 
-// Loops over contiguous elements in single precision, eight at a time where the CPU has AVX2 (chosen at run time), with
-// a portable copy of each. `out` may be the same memory as an input, element for element.
+// Loops over contiguous elements in single precision, eight or sixteen at a time where the CPU has AVX2 or AVX-512
+// (chosen at run time), with a portable copy of each. `out` may be the same memory as an input, element for element.
 namespace gatefold::cpu {
 
 // fp32, fp16 or bf16 -> fp32.

@@ -14,11 +14,11 @@ namespace {
 using List = std::span<const Implementation* const>;
 
 List cpu_implementations(Op op) {
-#if GATEFOLD_WITH_ONEDNN
+#if GATEFOLD_WITH_CPU_LOOPS
   static const std::array act_and_mul{cpu::vector_act_and_mul(), cpu::reference()};
-  static const std::array gemm{cpu::loops(), cpu::vector_products(), cpu::onednn_products(), cpu::reference()};
-  static const std::array gemm_gated{cpu::loops(), cpu::vector_products(), cpu::onednn_products(), cpu::reference()};
-  static const std::array gate_up{cpu::loops(), cpu::vector_products(), cpu::onednn_products(), cpu::reference()};
+  static const std::array gemm{cpu::loops(), cpu::reference()};
+  static const std::array gemm_gated{cpu::loops(), cpu::reference()};
+  static const std::array gate_up{cpu::loops(), cpu::reference()};
 #else
   static const std::array act_and_mul{cpu::reference()};
   static const std::array gemm{cpu::reference()};

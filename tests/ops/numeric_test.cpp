@@ -54,9 +54,7 @@ TEST_P(Numeric, Shapes) {
   for (std::size_t i = 0; i < sizes.size(); ++i) run(token_counts[i % token_counts.size()], hidden[i], intermediate[i]);
 }
 
-// Rests of the sum, the rows and the columns at once, around the 32 terms and 16 rows of a matrix unit's step. (oneDNN
-// 2.6.3 multiplies 9 rows of 63 terms by 112 columns, of 127 on one thread or 251 on two, with a unit set up for
-// another block: see cpu/onednn_matmul.cpp.)
+// Rests of the sum, the rows and the columns at once, around the 32 terms and 16 rows of a matrix unit's step.
 TEST_P(Numeric, RestsOfEverything) {
   Random random = test_random();
   for (const std::int64_t T : {9, 65}) {
@@ -100,6 +98,7 @@ TEST_P(Numeric, SeveralBlocksOfEverything) {
     expect_right(spec(GetParam().op == GATEFOLD_OP_MLP ? 5 : 33, 1031, F), random);
   }
   for (const std::int64_t T : {255, 256, 257, 300, 511, 513}) expect_right(spec(T, 40, 70), random);
+  for (const std::int64_t T : {5, 33}) expect_right(spec(T, 2083, 70), random);
 }
 
 TEST_P(Numeric, EmptySizesSucceedAndEmptySumsAreZero) {

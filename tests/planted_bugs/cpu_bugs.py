@@ -5,7 +5,7 @@ OPTIONS = ["-DGATEFOLD_CUDA=OFF"]
 PROGRAMS = ["test_cpu_ops", "test_check"]
 
 REFERENCE = "*Exact*reference*:*Numeric*reference*:*RelativeL2*reference*:Check*:*/Check*"
-ONEDNN = "*onednn*"
+LOOPS = "*loops*"
 VECTOR = "*vector*"
 
 BUGS = [
@@ -30,27 +30,56 @@ BUGS = [
         "      const Tile tile = truth(p, operands, range);\n      for (int i = 0; i < range.rows; ++i) {\n"
         "        for (int j = 0; j < range.columns - (range.columns < tile_rows ? 1 : 0); ++j) {", REFERENCE),
 
-    Bug("onednn", "drops the last 8 products of a sum", "src/cpu/onednn_products.cpp",
-        "    shape.depth = panels.depth;\n",
-        "    shape.depth = panels.depth > 8 ? panels.depth - 8 : panels.depth;\n", ONEDNN),
-    Bug("onednn", "swaps gate and up", "src/cpu/onednn_products.cpp",
-        "weights_of(panel, half);", "weights_of(panel, half == Half::up && p_.op == Op::gate_up ? Half::gate : Half::up);",
-        ONEDNN),
-    Bug("onednn", "rounds the activated gate to bf16 early", "src/cpu/onednn_products.cpp",
-        "    if (activates_) return true;\n",
-        "    for (std::int64_t i = 0; i < panel.block.rows * panel.columns; ++i) {\n"
-        "      std::uint32_t bits;\n"
-        "      std::memcpy(&bits, panel.activated() + i, 4);\n"
-        "      bits = (bits + 0x8000U) & 0xffff0000U;\n"
-        "      std::memcpy(panel.activated() + i, &bits, 4);\n"
-        "    }\n"
-        "    if (activates_) return true;\n", ONEDNN),
-    Bug("onednn", "skips the last, narrower panel of columns", "src/cpu/onednn_products.cpp",
-        "(p_.intermediate_size + panels_.width - 1) / panels_.width", "p_.intermediate_size / panels_.width", ONEDNN),
-    Bug("onednn", "skips the last row of an odd number of rows", "src/cpu/onednn_panels.hpp",
-        "done < rows;) {", "done < rows - (rows > 1 ? rows % 2 : 0);) {", ONEDNN),
-    Bug("onednn, vector", "truncates to bf16 instead of rounding", "src/cpu/vector_math.cpp",
-        "(bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16", "bits >> 16", ONEDNN + ":" + VECTOR),
+    Bug("loops", "skips what is left of a sum after whole vectors", "src/cpu/loops/nest.hpp",
+        "if (k < count) multiply_step", "if (k > count) multiply_step", LOOPS),
+    Bug("loops", "drops the last block of a sum", "src/cpu/loops/nest.hpp",
+        "begin < p.depth; begin += Policy::k_block", "begin == 0 || begin + Policy::k_block <= p.depth; "
+        "begin += Policy::k_block", LOOPS),
+    Bug("loops", "adds each block of a sum to nothing", "src/cpu/loops/nest.hpp",
+        "                                            block.begin == 0);", "                                            true);",
+        LOOPS),
+    Bug("loops", "gives the last token of a tile its neighbour's sums", "src/cpu/loops/nest.hpp",
+        "const auto* at = x.first + t * x.stride + k;",
+        "const auto* at = x.first + (t > 0 && t + 1 == tokens ? t - 1 : t) * x.stride + k;", LOOPS),
+    Bug("loops", "folds the wrong accumulators of a tile's last tokens", "src/cpu/loops/avx512_sums.hpp",
+        "add_group<tokens - 4>(sums + 4,", "add_group<tokens - 4>(sums + 3,", LOOPS),
+    Bug("loops", "folds a half twice", "src/cpu/loops/avx2.cpp",
+        "_mm256_permute2f128_ps(a, b, 0x31)", "_mm256_permute2f128_ps(a, b, 0x20)", LOOPS),
+    Bug("loops", "swaps gate and up", "src/cpu/loops/products.cpp",
+        "multiply_half(item, Half::gate, item.gate);", "multiply_half(item, Half::up, item.gate);", LOOPS),
+    Bug("loops", "loses the layout's period at a block's end", "src/cpu/loops/products.cpp",
+        "line += view.map.period - view.map.block;", "line += view.map.period - view.map.block - 1;", LOOPS),
+    Bug("loops", "rounds the activated gate to bf16 early", "src/cpu/loops/products.cpp",
+        "      multiply(p_.activation, item.gate, item.up, item.sums(), item.up);\n",
+        "      for (std::int64_t i = 0; i < item.sums(); ++i) {\n"
+        "        std::uint32_t bits;\n"
+        "        std::memcpy(&bits, item.gate + i, 4);\n"
+        "        bits = (bits + 0x8000U) & 0xffff0000U;\n"
+        "        std::memcpy(item.gate + i, &bits, 4);\n"
+        "      }\n"
+        "      multiply(p_.activation, item.gate, item.up, item.sums(), item.up);\n", LOOPS),
+    Bug("loops", "skips the last panel of columns", "src/cpu/loops/products.cpp",
+        "d.panels = ceil_div(p_.intermediate_size, d.rows);",
+        "d.panels = std::max<std::int64_t>(1, p_.intermediate_size / d.rows);", LOOPS),
+    Bug("loops", "skips the last block of tokens", "src/cpu/loops/products.cpp",
+        "d.blocks = ceil_div(tokens, std::max<std::int64_t>(d.tokens, 1));",
+        "d.blocks = std::max<std::int64_t>(1, tokens / std::max<std::int64_t>(d.tokens, 1));", LOOPS),
+    Bug("loops", "skips terms of a sum where x is 0", "src/cpu/loops/portable.cpp",
+        "return a * b + sum; }", "return (b == Vector{} ? Vector{} : a * b) + sum; }", LOOPS),
+    Bug("loops of AMX", "takes all rows for evenly spaced", "src/cpu/loops/amx_bf16.cpp",
+        "if (rows[r] - rows[r - 1] != stride) return false;", "if (rows[r] == nullptr) return false;", LOOPS),
+    Bug("loops of AMX", "reads past the end of a sum", "src/cpu/loops/amx_bf16.cpp",
+        "if (count % step == 0 && evenly_spaced", "if (count > 0 && evenly_spaced", LOOPS),
+    Bug("loops of AMX", "begins each block's sums anew", "src/cpu/loops/amx_bf16.cpp",
+        ".first = begin == 0};", ".first = true};", LOOPS),
+    Bug("loops of AMX", "packs the first token of a group twice", "src/cpu/loops/amx_bf16.cpp",
+        "reinterpret_cast<const Bits*>(p.x + t * p.x_stride) + k",
+        "reinterpret_cast<const Bits*>(p.x + (t == 1 ? 0 : t) * p.x_stride) + k", LOOPS),
+    Bug("loops of AMX", "turns the sums of every second row", "src/cpu/loops/amx_bf16.cpp",
+        "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 48))",
+        "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 32))", LOOPS),
+    Bug("loops, vector", "truncates to bf16 instead of rounding", "src/cpu/vector_math.cpp",
+        "(bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16", "bits >> 16", LOOPS + ":" + VECTOR),
 
     Bug("vector", "swaps gate and up", "src/cpu/act_and_mul.cpp",
         "const Source gate = source(operands, Half::gate, row);\n    const Source up = source(operands, Half::up, row);",
@@ -65,19 +94,6 @@ BUGS = [
     Bug("vector", "skips the last column of a row", "src/cpu/act_and_mul.cpp",
         "std::min(begin + width, F)", "std::min(begin + width, F - 1)", VECTOR),
 
-    Bug("vector", "drops what is left of a sum after whole vectors", "src/cpu/dots.cpp",
-        "for (; k < count; ++k)", "for (; k + 1 < count; ++k)", VECTOR),
-    Bug("vector", "drops the last chunk of a sum", "src/cpu/vector_products.cpp",
-        "begin < p_.hidden_size; begin += chunk", "begin == 0 || begin + chunk <= p_.hidden_size; begin += chunk", VECTOR),
-    Bug("vector", "gives the last of an odd number of tokens the sums of the first", "src/cpu/dots.cpp",
-        "add_tile<false, Weight>(weights, x + t * ld_x", "add_tile<false, Weight>(weights, x", VECTOR),
-    Bug("vector", "swaps gate and up of the products", "src/cpu/vector_products.cpp",
-        "multiply_panel(panel, Half::gate, activated);", "multiply_panel(panel, Half::up, activated);", VECTOR),
-    Bug("vector", "skips the last panel of columns", "src/cpu/vector_products.cpp",
-        "(p_.intermediate_size + panel_width - 1) / panel_width", "p_.intermediate_size / panel_width", VECTOR),
-    Bug("vector", "skips terms of a sum where x is 0", "src/cpu/dots.cpp",
-        "sums[0][i] += value(weights[i][k]) * x[k];",
-        "sums[0][i] += x[k] == 0.0F ? 0.0F : value(weights[i][k]) * x[k];", VECTOR),
     Bug("vector", "makes 0 of relu(NaN)", "src/cpu/vector_math.cpp",
         "return g < 0.0F ? 0.0F : g; });", "return g > 0.0F ? g : 0.0F; });", VECTOR),
     Bug("vector", "reaches back over finished columns with a row's last piece", "src/cpu/act_and_mul.cpp",

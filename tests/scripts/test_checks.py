@@ -49,7 +49,7 @@ def test_a_clean_repository_passes(script, repository):
     [
         ("src/core/up.hpp", '"dispatch/registry.hpp"'),
         ("src/core/up.hpp", '"cuda/common/ptx.cuh"'),
-        ("src/core/library.hpp", "<dnnl.hpp>"),
+        ("src/core/library.hpp", "<nlohmann/json.hpp>"),
         ("src/cuda/common/up.cuh", '"cuda/sm90/config.hpp"'),
         ("src/cuda/sm90/beside.cuh", '"cuda/sm80/config.hpp"'),
         ("src/cuda/sm80/beside.cuh", "<cuda/sm90/config.hpp>"),

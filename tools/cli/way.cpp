@@ -26,7 +26,7 @@ void add(Way& way, StagePtr stage, const Cost& cost) {
   way.cost += cost;
 }
 
-// The strongest products of a device. On the CPU they are the library's own: oneDNN's, as anybody else would call it.
+// The strongest products of a device. On the CPU they are the library's own.
 const ProductStages& baseline_products(gatefold_device device) {
   if (device == GATEFOLD_DEVICE_CPU) return library_products();
 #if GATEFOLD_TOOL_WITH_CUBLASLT
