@@ -92,5 +92,15 @@ TEST_F(Config, MultimodalModelsAreReadFromTextConfig) {
   expect_refused(R"({"text_config":1})", {"text_config", "number"});
 }
 
+// json.dump of Python writes them, and transformers reads them.
+TEST_F(Config, NumbersThatOnlyPythonWrites) {
+  const auto config = read(R"({"hidden_act": "silu", "hidden_size": 16, "time_step_limit": [0.0, Infinity],
+                               "a": NaN, "b": -Infinity, "c": "not \"NaN or Infinity"})");
+  EXPECT_EQ(config.hidden_size, 16);
+  expect_refused(R"({"hidden_size": Infinity})", {"hidden_size", "Infinity", "not a size"});
+  expect_refused(R"({"model_type": "gpt_oss", "swiglu_limit": Infinity})", {"swiglu_limit", "Infinity"});
+  expect_refused(R"({"a": infinity})", {"not valid JSON"});
+}
+
 }  // namespace
 }  // namespace gatefold::checkpoint::test

@@ -229,5 +229,24 @@ TEST(AlignedData, CopiesOnlyWhatIsMisaligned) {
   EXPECT_TRUE(std::equal(copy.data(), copy.data() + 8, memory + 1));
 }
 
+// As many as a header of the largest size has room for. Time that is quadratic in them would be an hour.
+TEST(Safetensors, HalfAMillionTensors) {
+  constexpr std::int64_t count = 500'000;
+  const TemporaryFolder folder;
+  std::vector<std::byte> data(count);
+  std::vector<Tensor> tensors;
+  for (std::int64_t i = 0; i < count; ++i) {
+    data[static_cast<std::size_t>(i)] = static_cast<std::byte>(i % 251);
+    tensors.push_back({"model.layers." + std::to_string(i), {"U8", 8}, {1}, &data[static_cast<std::size_t>(i)], 1});
+  }
+  write_safetensors(folder / "f", tensors);
+  const SafetensorsFile file(folder / "f");
+  ASSERT_EQ(file.tensors().size(), tensors.size());
+  for (const std::size_t i : {std::size_t{0}, tensors.size() / 2, tensors.size() - 1}) {
+    EXPECT_EQ(file.tensors()[i].name, tensors[i].name);
+    EXPECT_EQ(*file.tensors()[i].data, data[i]);
+  }
+}
+
 }  // namespace
 }  // namespace gatefold::checkpoint::test

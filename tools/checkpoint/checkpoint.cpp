@@ -100,7 +100,9 @@ Checkpoint::Checkpoint(const fs::path& path) : path_(path) {
 
 void Checkpoint::add_file(const fs::path& path) {
   auto file = std::make_shared<const SafetensorsFile>(path);
-  for (const Tensor& tensor : file->tensors()) files_.emplace(tensor.name, path);
+  const auto shared = std::make_shared<const fs::path>(path);
+  files_.reserve(file->tensors().size());
+  for (const Tensor& tensor : file->tensors()) files_.emplace(tensor.name, shared);
   open_.emplace(path, std::move(file));
 }
 
@@ -108,21 +110,27 @@ void Checkpoint::add_index(const fs::path& path) {
   const json index = read_json_object(path);
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object()) throw_input_error(path.string(), ": no object weight_map");
-  for (const auto& [tensor, shard] : map->items()) files_.emplace(tensor, shard_path(path, tensor, shard));
+  std::map<fs::path, std::shared_ptr<const fs::path>> shards;
+  for (const auto& [tensor, shard] : map->items()) {
+    const fs::path file = shard_path(path, tensor, shard);
+    auto& shared = shards[file];
+    if (!shared) shared = std::make_shared<const fs::path>(file);
+    files_.emplace(tensor, shared);
+  }
   described_by_.push_back(path);
 }
 
 std::vector<fs::path> Checkpoint::files() const {
   std::set<fs::path> files(described_by_.begin(), described_by_.end());
-  for (const auto& [tensor, file] : files_) files.insert(file);
+  for (const auto& [tensor, file] : files_) files.insert(*file);
   return {files.begin(), files.end()};
 }
 
 LayerTensor Checkpoint::tensor(const std::string& name) const {
   const auto found = files_.find(name);
   if (found == files_.end()) throw_input_error(path_.string(), ": no tensor ", name);
-  auto& file = open_[found->second];
-  if (!file) file = std::make_shared<const SafetensorsFile>(found->second);
+  auto& file = open_[*found->second];
+  if (!file) file = std::make_shared<const SafetensorsFile>(*found->second);
   return {file, file->at(name)};
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "checkpoint/config.hpp"
@@ -40,7 +41,7 @@ class Checkpoint {
   std::filesystem::path path_;
   std::vector<std::filesystem::path> described_by_;  // the index, config.json
   std::optional<ModelConfig> config_;
-  std::map<std::string, std::filesystem::path, std::less<>> files_;  // tensor name -> the file that holds it
+  std::unordered_map<std::string, std::shared_ptr<const std::filesystem::path>> files_;  // tensor name -> who holds it
   mutable std::map<std::filesystem::path, std::shared_ptr<const SafetensorsFile>> open_;
 };
 

@@ -151,14 +151,13 @@ SafetensorsContents parse_safetensors(std::span<const std::byte> bytes, const st
   const std::span<const std::byte> data = bytes.subspan(length_bytes + header_length);
 
   SafetensorsContents contents;
-  const json entries = parse_json_object(header, file + ": header");
-  for (const auto& [name, entry] : entries.items()) {
+  parse_json_members(header, file + ": header", [&](const std::string& name, const json& entry) {
     if (name == "__metadata__") {
       contents.metadata = parse_metadata(entry, file);
     } else {
       contents.tensors.push_back(parse_tensor(name, entry, data, file));
     }
-  }
+  });
   std::ranges::sort(contents.tensors, {}, [](const Tensor& t) { return std::tuple(t.data, t.bytes); });
   check_coverage(contents.tensors, data, file);
   return contents;

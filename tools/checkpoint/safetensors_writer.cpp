@@ -4,6 +4,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "checkpoint/input_error.hpp"
@@ -21,9 +23,9 @@ std::string frame(std::string text) {
   return length + text;
 }
 
-std::string dump(const ordered_json& entries, const std::string& file) {
+std::string dump(const ordered_json& value, const std::string& file) {
   try {
-    return entries.dump();
+    return value.dump();
   } catch (const ordered_json::exception&) {  // the only thing that can be wrong with strings and numbers
     throw_input_error(file, ": a name or a metadata text is not UTF-8");
   }
@@ -33,8 +35,13 @@ std::string dump(const ordered_json& entries, const std::string& file) {
 
 SafetensorsWriter::Header SafetensorsWriter::make_header(const std::string& file, const std::vector<TensorSpec>& specs,
                                                          const Metadata& metadata) {
-  ordered_json entries = ordered_json::object();
-  if (!metadata.empty()) entries["__metadata__"] = metadata;
+  // Written member by member: an ordered_json looks through all that it has before it takes another.
+  std::string text = "{";
+  const auto add = [&](const std::string& name, const ordered_json& value) {
+    text += (text.size() == 1 ? "" : ",") + dump(name, file) + ":" + dump(value, file);
+  };
+  if (!metadata.empty()) add("__metadata__", metadata);
+  std::unordered_set<std::string_view> names{"__metadata__"};
   std::uint64_t end = 0;
   for (const TensorSpec& spec : specs) {
     const auto bytes = tensor_bytes(spec.type, spec.shape);
@@ -42,13 +49,13 @@ SafetensorsWriter::Header SafetensorsWriter::make_header(const std::string& file
       throw_input_error(file, ": tensor ", spec.name, ": shape ", to_string(spec.shape), " of ", spec.type.name,
                         " overflows");
     }
-    if (spec.name == "__metadata__" || entries.contains(spec.name)) {
+    if (!names.insert(spec.name).second) {
       throw_input_error(file, ": duplicate or reserved name \"", spec.name, '"');
     }
-    entries[spec.name] = {{"dtype", spec.type.name}, {"shape", spec.shape}, {"data_offsets", {end, end + *bytes}}};
+    add(spec.name, {{"dtype", spec.type.name}, {"shape", spec.shape}, {"data_offsets", {end, end + *bytes}}});
     end += *bytes;
   }
-  return {frame(dump(entries, file)), end};
+  return {frame(text + "}"), end};
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& specs,
