@@ -53,6 +53,7 @@ struct GeluTanh {
   float operator()(float g) const { return g * sigmoid(1.59576912F * (g + 0.044715F * g * g * g)); }
 };
 struct GeluErf {
+  static constexpr bool calls_a_function = true;  // no compiler makes vector code of std::erf, and clang complains
   float operator()(float g) const { return 0.5F * g * (1.0F + std::erf(g * 0.707106781F)); }
 };
 struct Relu {
@@ -98,8 +99,12 @@ std::int64_t operand_stride(const ElementwisePass& p) {
 template <class Element, class Activate>
 GATEFOLD_CLONES void activate_run(const typename Element::Stored* gate, typename Element::Stored* out,
                                   std::int64_t count, Activate act) {
+  if constexpr (requires { Activate::calls_a_function; }) {
+    for (std::int64_t j = 0; j < count; ++j) out[j] = Element::store(act(Element::load(gate[j])));
+  } else {
 #pragma omp simd
-  for (std::int64_t j = 0; j < count; ++j) out[j] = Element::store(act(Element::load(gate[j])));
+    for (std::int64_t j = 0; j < count; ++j) out[j] = Element::store(act(Element::load(gate[j])));
+  }
 }
 
 template <class Element>
