@@ -11,7 +11,8 @@
 #include <cstring>
 #include <fstream>
 #include <string>
-#include <thread>
+
+#include "cpu/threads.hpp"
 
 namespace gatefold::cpu {
 namespace {
@@ -107,7 +108,7 @@ gatefold_device_info device_info() {
     if (has_flag(flags, flag)) features += (features.empty() ? "" : " ") + std::string(flag);
   }
   copy_text(features, info.features, sizeof info.features);
-  info.threads = static_cast<int>(std::thread::hardware_concurrency());
+  info.threads = thread_limit();
   info.memory_bytes =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
   return info;

@@ -248,5 +248,21 @@ TEST(Safetensors, HalfAMillionTensors) {
   }
 }
 
+// Another program may cut a file that is mapped. Its pages are gone then, and reading them is SIGBUS.
+TEST(SafetensorsDeathTest, AFileThatBecomesShorterIsNamed) {
+  const TemporaryFolder folder;
+  write_tensors(folder / "f", {{"x", GATEFOLD_DTYPE_FP32, {1 << 20}}});
+  const SafetensorsFile file(folder / "f");
+  const SafetensorsFile other(folder / "f");
+  const std::span<const std::byte> data = file.at("x").range();
+  EXPECT_EXIT(
+      {
+        std::filesystem::resize_file(folder / "f", 4096);
+        const volatile std::byte last = data.back();
+        static_cast<void>(last);
+      },
+      testing::ExitedWithCode(2), "gatefold: .*/f: became shorter while it was read");
+}
+
 }  // namespace
 }  // namespace gatefold::checkpoint::test

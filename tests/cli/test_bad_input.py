@@ -2,8 +2,9 @@
 
 import os
 import struct
+import subprocess
 
-from support import QUICK, ToolTest, run_tool, write_safetensors
+from support import QUICK, TOOL, ToolTest, run_tool, write_safetensors
 
 
 class Usage(ToolTest):
@@ -51,6 +52,25 @@ class Usage(ToolTest):
         self.bad("checkpoint", "--model", "smollm2-135m", "--layers", 0, "--output", self.folder / "c",
                  words=["--layers", "0"])
 
+    def test_numbers_are_decimal(self):
+        self.assertEqual(self.table("memory", "--model", "llama3.1-8b", "--chunk", "010")["rows"][0]["chunk"], 10)
+        for text in ("", "0x10", "1e3", " 5", "5 ", "+5", "1.0", "many"):
+            self.bad("memory", "--chunk", text, words=["--chunk", f'"{text}"', "decimal"])
+        self.bad("run", "somewhere", "--tokens", "", words=["--tokens", '""'])
+        self.bad("run", "somewhere", "--seed", "-1", words=["--seed", "-1"])
+        self.bad("explain", "--model", "llama3.1-8b", "--tokens", "4,0x4", words=["--tokens", "0x4"])
+        for text in ("inf", "nan", "infinity", "", "1ms", "1e999"):
+            self.bad("bench", "--min-time", text, words=["--min-time", text])
+
+    def test_missing_and_repeated_options(self):
+        self.bad("explain", "--intermediate-size", 8, words=["--hidden-size", "missing", "8"])
+        self.bad("explain", "--hidden-size", 8, words=["--intermediate-size", "missing", "8"])
+        self.good("explain", "--op", "act_and_mul", "--intermediate-size", 8)
+        self.bad("memory", "--chunk", 5, "--chunk", 6, words=["--chunk", "given 2 times", "once"])
+
+    def test_models_that_come_close(self):
+        self.bad("memory", "--model", "llama-8b", words=["llama3.1-8b", "llama2-7b"])
+
     def test_cuda_where_there_is_none(self):
         if "absent" not in str(self.table("info")["context"]["devices"]):
             self.skipTest("this machine has a GPU")
@@ -83,6 +103,29 @@ class Files(ToolTest):
         self.bad_run(self.model, "--tokens", 2**60, words=["overflow"])
         if "GATEFOLD_SANITIZED" not in os.environ:  # AddressSanitizer ends a program that asks for so much
             self.bad_run(self.model, "--tokens", 2**48, words=["memory"])
+
+    def test_what_may_not_be_read(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become somebody who may not")
+        self.folder.chmod(0o755)
+        closed = self.folder / "closed"
+        closed.mkdir(mode=0o700)
+        for checkpoint, words in ((closed, closed), (closed / "inside", closed / "inside")):
+            done = subprocess.run([TOOL, "run", checkpoint], capture_output=True, text=True, user=65534, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"{words}", done.stderr)
+            self.assertIn("Permission denied", done.stderr)
+
+    def test_names_that_are_not_utf8(self):
+        latin = self.folder / os.fsdecode(b"caf\xe9")
+        self.model.rename(latin)
+        output = self.folder / "y.safetensors"
+        arguments = ("run", latin, "--tokens", 2, "--output", output, *QUICK)
+        self.bad(*arguments, "--format", "json", words=["--format", "UTF-8"])
+        self.assertFalse(output.exists())
+        done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"caf\xe9", done.stdout)
 
     def test_truncated_checkpoint(self):
         file = self.model / "model.safetensors"

@@ -1,6 +1,9 @@
 """A wrong result ends in exit code 1 and a line that says where it is. A preloaded library makes a random element wrong."""
 
+import csv
+import io
 import json
+import math
 import os
 import random
 
@@ -48,6 +51,16 @@ class FailedCheck(ToolTest):
         self.assertTrue(errors.endswith(place + "\n"), errors)
         self.assertEqual({way: row["violations"] for way, row in rows.items() if row["violations"]}, {"mlp": 1})
         self.assertGreater(rows["mlp"]["max_bound_ratio"], 1)
+
+    def test_infinity_is_a_number_in_every_form(self):
+        environment, _ = self.spoiled("H", TOKENS, INTERMEDIATE)
+        environment["GATEFOLD_SPOIL_TO_NAN"] = "1"
+        _, rows = self.run_spoiled(environment)
+        self.assertEqual(rows["gate_up"]["max_bound_ratio"], "inf")
+        folder = self.checkpoint("--hidden-size", HIDDEN, "--intermediate-size", INTERMEDIATE, name="again")
+        done = run_tool("run", folder, "--tokens", TOKENS, "--format", "csv", *QUICK, env=environment)
+        ratios = {line["way"]: line["max_bound_ratio"] for line in csv.DictReader(io.StringIO(done.stdout))}
+        self.assertEqual(float(ratios["gate_up"]), math.inf)
 
     def test_verify(self):
         environment, _ = self.spoiled("H", 32, 32)

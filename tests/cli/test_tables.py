@@ -19,6 +19,13 @@ class Info(ToolTest):
         for names in cpu.values():
             self.assertTrue(names.endswith("reference"))
 
+    def test_threads_are_those_of_openmp(self):
+        for number in (1, 3):
+            done = run_tool("info", "--format", "json", env={"OMP_NUM_THREADS": str(number)})
+            (cpu,) = (d for d in json.loads(done.stdout)["context"]["devices"] if d["device"] == "cpu")
+            self.assertEqual(cpu["threads"], number)
+        self.assertIn(", 1 thread, ", run_tool("info", env={"OMP_NUM_THREADS": "1"}).stdout)
+
     def test_version(self):
         version = self.table("info")["context"]["version"]
         self.assertEqual(self.good("--version").strip(), f"gatefold {version}")

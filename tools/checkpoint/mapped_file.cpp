@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <functional>
+#include <string_view>
 
 #include "checkpoint/input_error.hpp"
 
@@ -45,19 +48,69 @@ void advise(std::span<const std::byte> range, int advice) {
   ::madvise(const_cast<std::byte*>(range.data()) - before, before + range.size(), advice);
 }
 
+// Called by a signal handler.
+void print(std::string_view text) {
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // there is nobody left to tell
+}
+
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
+// All files that are mapped, for the handler. For one thread at a time.
+class MappedFiles {
+ public:
+  static void add(MappedFile& file) {
+    static const bool handled = (::sigaction(SIGBUS, &action(), nullptr), true);
+    static_cast<void>(handled);
+    file.next_ = first;
+    first = &file;
+  }
+
+  static void remove(const MappedFile& file) {
+    for (MappedFile** link = &first; *link != nullptr; link = &(*link)->next_) {
+      if (*link != &file) continue;
+      *link = file.next_;
+      return;
+    }
+  }
+
+ private:
+  static const struct sigaction& action() {
+    static struct sigaction action {};
+    action.sa_sigaction = on_missing_page;
+    action.sa_flags = SA_SIGINFO;
+    return action;
+  }
+
+  static void on_missing_page(int number, siginfo_t* what, void* /*registers*/) {
+    const auto* address = static_cast<const std::byte*>(what->si_addr);
+    for (const MappedFile* file = first; file != nullptr; file = file->next_) {
+      const std::span<const std::byte> bytes = file->bytes();
+      if (std::less()(address, bytes.data()) || !std::less()(address, bytes.data() + bytes.size())) continue;
+      print("gatefold: ");
+      print(file->path_);
+      print(": became shorter while it was read\n");
+      ::_exit(2);
+    }
+    std::signal(number, SIG_DFL);  // somebody else's page: the access is tried again, and ends the program
+  }
+
+  static inline MappedFile* first = nullptr;
+};
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const Descriptor file(path);
   const std::size_t size = size_of_regular_file(file, path);
   if (size == 0) return;  // an empty mapping is not allowed
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, file.value(), 0);
   if (data == MAP_FAILED) throw_input_error(path.string(), ": cannot map ", size, " bytes: ", error_text(errno));
   bytes_ = {static_cast<const std::byte*>(data), size};
+  MappedFiles::add(*this);
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  MappedFiles::remove(*this);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 void MappedFile::release(std::span<const std::byte> range) const { advise(range, MADV_DONTNEED); }

@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace gatefold::checkpoint {
 
-// A whole file, mapped read-only. Nothing is read until it is touched. Like every mapping, it assumes that nobody
-// shortens the file meanwhile.
+// A whole file, mapped read-only. Nothing is read until it is touched. Where another program has shortened the file
+// meanwhile, what is behind its end can't be: the program ends with exit code 2 and a line that names the file.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);  // throws InputError
@@ -24,7 +25,11 @@ class MappedFile {
   void will_need(std::span<const std::byte> range) const;
 
  private:
+  friend class MappedFiles;
+
+  const std::string path_;
   std::span<const std::byte> bytes_;
+  MappedFile* next_ = nullptr;  // of all that are mapped
 };
 
 }  // namespace gatefold::checkpoint

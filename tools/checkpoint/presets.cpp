@@ -62,14 +62,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// All of a's letters are in b, in their order: "llama-8b" left something out of "llama3.1-8b".
+bool is_part(std::string_view a, std::string_view b) {
+  std::size_t found = 0;
+  for (const char letter : b) found += found < a.size() && a[found] == letter ? 1 : 0;
+  return !a.empty() && found == a.size();
+}
+
 // The best few names, nearest first; all of them if none is near.
 std::string suggestions(std::string_view name) {
-  constexpr std::size_t most = 4;
+  constexpr std::size_t most = 8;
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const Preset& preset : presets()) {
-    const bool contained = !name.empty() && preset.name.find(name) != std::string::npos;
-    const std::size_t distance = contained ? 0 : edit_distance(name, preset.name);
-    if (distance <= std::max<std::size_t>(2, name.size() / 3)) ranked.emplace_back(distance, preset.name);
+    const std::size_t distance = edit_distance(name, preset.name);
+    if (is_part(name, preset.name) || distance <= std::max<std::size_t>(2, name.size() / 3))
+      ranked.emplace_back(distance, preset.name);
   }
   std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
   if (ranked.empty()) {

@@ -9,7 +9,7 @@
 namespace gatefold::cli {
 namespace {
 
-std::string& command_line() {
+std::string& remembered() {
   static std::string line;
   return line;
 }
@@ -34,10 +34,12 @@ std::string utc_now() {
 }  // namespace
 
 void remember_command_line(int argc, char** argv) {
-  std::string& line = command_line();
+  std::string& line = remembered();
   line = "gatefold";  // not argv[0]: where the program was installed says nothing about the result
   for (int i = 1; i < argc; ++i) line += " " + quoted(argv[i]);
 }
+
+const std::string& command_line() { return remembered(); }
 
 Json base_context() {
   return {

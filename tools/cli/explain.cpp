@@ -59,7 +59,7 @@ std::string sentence(const Json& description) {
 int explain(const Options& options) {
   options.output.validate();
   for (const std::int64_t tokens : options.tokens) require_at_least("--tokens", tokens, 0);
-  const Shape shape = resolve(options.shape);
+  const Shape shape = resolve(options.shape, parse_op(options.op) != GATEFOLD_OP_ACT_AND_MUL);
   const Desc desc = describe(options, shape);
   const Plan plan(desc);
 

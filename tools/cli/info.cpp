@@ -35,10 +35,10 @@ std::string sentence(const Json& device) {
     return fmt::format("{}: none ({})", device["device"].get<std::string>(), device["absent"].get<std::string>());
   }
   const bool cpu = device["device"] == "cpu";
+  const char* threads = device["threads"] == 1 ? "thread" : "threads";
   return fmt::format("{} {}: {}, {} {}, {}, {}", device["device"].get<std::string>(), device["index"].get<int>(),
-                     device["name"].get<std::string>(), device["threads"].get<int>(),
-                     cpu ? "threads" : "multiprocessors", bytes_text(device["memory_bytes"]),
-                     device["features"].get<std::string>());
+                     device["name"].get<std::string>(), device["threads"].get<int>(), cpu ? threads : "multiprocessors",
+                     bytes_text(device["memory_bytes"]), device["features"].get<std::string>());
 }
 
 std::vector<Json> implementation_rows() {

@@ -165,13 +165,19 @@ Shape shape_of(const checkpoint::Preset& preset, std::int64_t tp) {
   return {preset.name, preset.hidden_size, preset.intermediate_size / tp, preset.activation};
 }
 
-Shape resolve(const ShapeOptions& options) {
+Shape resolve(const ShapeOptions& options, bool needs_hidden_size) {
   const bool by_hand = options.hidden_size || options.intermediate_size;
   if (!options.model.empty()) {
     if (by_hand) throw_input_error("--model ", options.model, " was given together with --hidden-size or so: give one");
     return shape_of(checkpoint::find_preset(options.model), options.tp);
   }
-  if (!options.intermediate_size) {
+  if (options.hidden_size && !options.intermediate_size) {
+    throw_input_error("--intermediate-size: missing next to --hidden-size ", *options.hidden_size);
+  }
+  if (options.intermediate_size && !options.hidden_size && needs_hidden_size) {
+    throw_input_error("--hidden-size: missing next to --intermediate-size ", *options.intermediate_size);
+  }
+  if (!by_hand) {
     throw_input_error("sizes: give --model NAME, or --hidden-size D and --intermediate-size F");
   }
   if (options.tp != 1) throw_input_error("--tp: ", options.tp, " divides a model's sizes, but no --model was given");

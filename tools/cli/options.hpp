@@ -64,7 +64,8 @@ struct Shape {
   std::int64_t intermediate_size = 0;
   Activation activation = Activation::silu();
 };
-Shape resolve(const ShapeOptions& options);
+// Throws where a size is missing. act_and_mul alone does without a hidden size.
+Shape resolve(const ShapeOptions& options, bool needs_hidden_size = true);
 
 // A preset's MLP as one of `tp` GPUs holds it.
 Shape shape_of(const checkpoint::Preset& preset, std::int64_t tp);

@@ -25,6 +25,15 @@ std::string padded(const std::string& text, std::size_t width, bool right) {
   return right ? space + text : text + space;
 }
 
+// JSON has no text for infinity, and null would say that nothing is known: what reads numbers reads these as such.
+Json with_infinities_named(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
+  if (!value.is_structured()) return value;
+  Json named = value;
+  for (Json& part : named) part = with_infinities_named(part);
+  return named;
+}
+
 std::string csv_field(const Json& value) {
   if (value.is_null()) return "";
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
@@ -32,6 +41,15 @@ std::string csv_field(const Json& value) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(Json(text).dump());
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
 }
 
 Json at_or_null(const Json& row, const std::string& key) { return row.contains(key) ? row.at(key) : Json(nullptr); }
@@ -125,22 +143,28 @@ std::string to_csv(const Report& report) {
     return text + "\n";
   };
   std::string out = line([](const std::string& key) { return Json(key); });
-  for (const Json& row : report.rows) out += line([&row](const std::string& key) { return at_or_null(row, key); });
+  for (const Json& row : report.rows)
+    out += line([&row](const std::string& key) { return with_infinities_named(at_or_null(row, key)); });
   return out;
 }
 
 std::string to_json(const Report& report) {
-  return Json{{"context", report.context}, {"rows", report.rows}}.dump(2) + "\n";
+  return with_infinities_named({{"context", report.context}, {"rows", report.rows}}).dump(2) + "\n";
 }
 
 void OutputOptions::add_to(CLI::App& app, const std::string& file_option) {
-  app.add_option("--format", format, "md, csv or json")->capture_default_str();
+  app.add_option("--format", format, "md, csv or json; infinity is \"inf\" there")->capture_default_str();
   app.add_option(file_option, file, "Write the table to this file, whole or not at all, in place of stdout");
 }
 
 void OutputOptions::validate() const {
   if (format != "md" && format != "csv" && format != "json") {
     checkpoint::throw_input_error("--format: \"", format, "\" is not one of md, csv, json");
+  }
+  // Before any work: names are the user's, and JSON holds nothing but UTF-8.
+  if (format == "json" && !is_utf8(command_line())) {
+    checkpoint::throw_input_error(
+        "--format: the command line is not UTF-8, and json holds nothing else; take md or csv");
   }
   require_folder_of("the table's file", file);
 }

@@ -52,6 +52,7 @@ std::string percent_text(const Json& share);
 
 // What every result carries: version, commit, command line, date.
 void remember_command_line(int argc, char** argv);
+const std::string& command_line();
 Json base_context();
 
 }  // namespace gatefold::cli

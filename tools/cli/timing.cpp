@@ -26,7 +26,7 @@ class Timed {
       seconds = seconds_of(calls);
     }
     const double wanted = std::ceil(static_cast<double>(calls) * min_seconds / std::max(seconds, 1e-9));
-    calls_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(wanted), 1, max_calls);
+    calls_ = static_cast<std::int64_t>(std::clamp<double>(wanted, 1.0, max_calls));
   }
 
   double seconds_per_call() {
