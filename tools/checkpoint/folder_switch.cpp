@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -94,10 +95,8 @@ FolderSwitch::FolderSwitch(const fs::path& folder, Belongs belongs)
 
 bool FolderSwitch::is_empty() const {
   if (!exists_) return true;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (!is_hidden_name(entry.path().filename())) return false;
-  }
-  return true;
+  return std::ranges::all_of(fs::directory_iterator(folder_),
+                             [](const auto& entry) { return is_hidden_name(entry.path().filename()); });
 }
 
 // Says so before hours of writing, not after. Where there is nothing of an old set, new files can be put in one by one.

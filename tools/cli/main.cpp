@@ -58,7 +58,7 @@ void read_numbers_strictly(CLI::App& app) {
 
 // In words, where CLI11 counts.
 std::string message_of(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string counted = ": At Most 1 required but received ";
   const auto found = text.find(counted);
   if (found == std::string::npos) return text;
