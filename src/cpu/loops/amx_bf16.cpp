@@ -75,15 +75,9 @@ void copy_rows(const std::byte* const* rows, std::int64_t begin, std::int64_t co
 // The tile loads are no accesses that the compiler knows of.
 GATEFOLD_LOOP void finish_stores() { __asm__ volatile("" ::: "memory"); }
 
-GATEFOLD_LOOP void prefetch_step(const RowGroup& group, std::int64_t offset) {
-#pragma GCC unroll 16
-  for (std::int64_t r = 0; r < side; ++r) __builtin_prefetch(group.first + r * group.stride + offset, 0, 2);
-}
-
 // What a tile works on: one or two groups of rows, one or two of tokens.
 struct Tiles {
   const RowGroup* rows;
-  const RowGroup* next;  // asked for meanwhile
   const std::byte* x;    // packed, of the first group's tokens
   std::int64_t x_group;  // bytes from one group of tokens to the next
   std::int64_t steps;
@@ -93,7 +87,7 @@ struct Tiles {
 };
 
 // Registers 0 to 3 hold sums, 4 and 5 weights, 6 and 7 x.
-template <bool two_tokens, bool prefetch>
+template <bool two_tokens>
 void multiply_tiles(const Tiles& t) {
   if (t.first) {
     _tile_zero(0);
@@ -117,10 +111,8 @@ void multiply_tiles(const Tiles& t) {
     _tile_loadd(6, t.x + s * tile_bytes, 64);
     _tile_loadd(5, b.first + s * 64, b.stride);
     _tile_dpbf16ps(0, 4, 6);
-    if constexpr (prefetch) prefetch_step(t.next[0], s * 64);
     if constexpr (two_tokens) _tile_loadd(7, t.x + t.x_group + s * tile_bytes, 64);
     _tile_dpbf16ps(1, 5, 6);
-    if constexpr (prefetch) prefetch_step(t.next[1], s * 64);
     if constexpr (two_tokens) {
       _tile_dpbf16ps(2, 4, 7);
       _tile_dpbf16ps(3, 5, 7);
@@ -197,13 +189,7 @@ void multiply_block(const PanelProduct& p, std::int64_t begin, std::int64_t coun
   const std::int64_t row_groups = p.row_count / side;
   for (std::int64_t token = 0; token < token_groups; token += 2) {
     for (std::int64_t row = 0; row < row_groups; row += 2) {
-      // After the last rows come the first ones, further on.
-      RowGroup next[2];
-      for (int i = 0; i < 2; ++i) {
-        next[i] = row + 2 < row_groups ? groups[row + 2 + i] : RowGroup{groups[i].first + count * 2, groups[i].stride};
-      }
       const Tiles tiles{.rows = groups + row,
-                        .next = next,
                         .x = p.x + token * x_group + begin / step * tile_bytes,
                         .x_group = x_group,
                         .steps = steps_of(count),
@@ -211,11 +197,7 @@ void multiply_block(const PanelProduct& p, std::int64_t begin, std::int64_t coun
                         .sums_group = token_groups * tile_sums,
                         .first = begin == 0};
       const bool two = token + 1 < token_groups;
-      if (token == 0) {
-        two ? multiply_tiles<true, true>(tiles) : multiply_tiles<false, true>(tiles);
-      } else {
-        two ? multiply_tiles<true, false>(tiles) : multiply_tiles<false, false>(tiles);
-      }
+      two ? multiply_tiles<true>(tiles) : multiply_tiles<false>(tiles);
     }
   }
 }

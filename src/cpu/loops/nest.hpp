@@ -111,7 +111,7 @@ GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Po
   for (; k + Policy::step <= count; k += Policy::step) {
     if constexpr (prefetch) {
 #pragma GCC unroll 4
-      for (int r = 0; r < tile_rows_of; ++r) __builtin_prefetch(next.row[r] + k, 0, 2);
+      for (int r = 0; r < tile_rows_of; ++r) __builtin_prefetch(next.row[r] + k, 0, 3);
     }
     multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
   }
