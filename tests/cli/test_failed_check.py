@@ -62,6 +62,17 @@ class FailedCheck(ToolTest):
         ratios = {line["way"]: line["max_bound_ratio"] for line in csv.DictReader(io.StringIO(done.stdout))}
         self.assertEqual(float(ratios["gate_up"]), math.inf)
 
+    def test_sampled_rows_have_the_last_among_them(self):
+        """However many rows are checked of however many, the last one is."""
+        for tokens, checked in (50, 7), (49, 7), (51, 7), (9, 1):
+            with self.subTest(tokens=tokens, checked=checked):
+                element = tokens * INTERMEDIATE - 1
+                environment = {"LD_PRELOAD": os.environ["GATEFOLD_SPOILER"], "GATEFOLD_SPOIL_H": str(element)}
+                folder = self.checkpoint("--hidden-size", HIDDEN, "--intermediate-size", INTERMEDIATE, name=f"of-{tokens}")
+                done = run_tool("run", folder, "--tokens", tokens, "--check-rows", checked, *QUICK, env=environment)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"row {tokens - 1}, column {INTERMEDIATE - 1}", done.stderr)
+
     def test_verify(self):
         environment, _ = self.spoiled("H", 32, 32)
         done = run_tool("verify", "--sizes", 32, "--iterations", 1, env=environment)

@@ -76,6 +76,7 @@ class Experiment {
     (up_ ? *up_ : *gate_).set(positions_.up[f], k, value);
   }
   void set_x(std::int64_t t, std::int64_t k, double value) { x_->set(t, k, value); }
+  void set_down(std::int64_t d, std::int64_t f, double value) { down_->set(d, f, value); }
   void set_out(std::int64_t t, std::int64_t c, double value) { out_->set(t, c, value); }
 
   // The bytes of the output's elements, for comparing two runs.
