@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build test format lint sanitize fuzz planted-bugs clean
+.PHONY: help demo build test format lint sanitize tsan fuzz planted-bugs clean
 
 PRESET ?= release
 BUILD := build/$(PRESET)
@@ -45,6 +45,10 @@ lint: build  ## check format, layers, headers, paths and file lengths, and run c
 
 sanitize:  ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory test PRESET=sanitize
+
+tsan:  ## run the threaded tests with ThreadSanitizer, by Clang
+	@scripts/setup ci
+	@$(MAKE) --no-print-directory test PRESET=tsan
 
 fuzz:  ## fuzz the API and the checkpoint reader, FUZZ_SECONDS each
 	@scripts/setup ci
