@@ -104,6 +104,7 @@ void Checkpoint::add_file(const fs::path& path) {
   files_.reserve(file->tensors().size());
   for (const Tensor& tensor : file->tensors()) files_.emplace(tensor.name, shared);
   open_.emplace(path, std::move(file));
+  shards_.push_back(path);
 }
 
 void Checkpoint::add_index(const fs::path& path) {
@@ -114,7 +115,10 @@ void Checkpoint::add_index(const fs::path& path) {
   for (const auto& [tensor, shard] : map->items()) {
     const fs::path file = shard_path(path, tensor, shard);
     auto& shared = shards[file];
-    if (!shared) shared = std::make_shared<const fs::path>(file);
+    if (!shared) {
+      shared = std::make_shared<const fs::path>(file);
+      shards_.push_back(file);
+    }
     files_.emplace(tensor, shared);
   }
   described_by_.push_back(path);
@@ -122,7 +126,7 @@ void Checkpoint::add_index(const fs::path& path) {
 
 std::vector<fs::path> Checkpoint::files() const {
   std::set<fs::path> files(described_by_.begin(), described_by_.end());
-  for (const auto& [tensor, file] : files_) files.insert(*file);
+  files.insert(shards_.begin(), shards_.end());
   return {files.begin(), files.end()};
 }
 

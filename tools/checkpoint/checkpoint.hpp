@@ -41,6 +41,7 @@ class Checkpoint {
   std::filesystem::path path_;
   std::vector<std::filesystem::path> described_by_;  // the index, config.json
   std::optional<ModelConfig> config_;
+  std::vector<std::filesystem::path> shards_;
   std::unordered_map<std::string, std::shared_ptr<const std::filesystem::path>> files_;  // tensor name -> who holds it
   mutable std::map<std::filesystem::path, std::shared_ptr<const SafetensorsFile>> open_;
 };

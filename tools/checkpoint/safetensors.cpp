@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ostream>
 #include <tuple>
 #include <utility>
 
@@ -16,8 +17,16 @@ using nlohmann::json;
 constexpr std::size_t length_bytes = 8;
 constexpr std::uint64_t largest_header = 100'000'000;  // as in the official package
 
-// A tensor's name in errors: "model.safetensors: tensor a.b".
-std::string label(const std::string& file, const std::string& tensor) { return file + ": tensor " + tensor; }
+// A tensor's name in errors: "model.safetensors: tensor a.b". Put together only where there is one: a header may have
+// half a million.
+struct Label {
+  const std::string& file;
+  const std::string& tensor;
+
+  friend std::ostream& operator<<(std::ostream& out, const Label& label) {
+    return out << label.file << ": tensor " << label.tensor;
+  }
+};
 
 std::uint64_t read_header_length(std::span<const std::byte> bytes, const std::string& file) {
   if (bytes.size() < length_bytes) {
@@ -35,27 +44,27 @@ std::uint64_t read_header_length(std::span<const std::byte> bytes, const std::st
   return length;
 }
 
-const json& member(const json& entry, const char* key, const std::string& where) {
+const json& member(const json& entry, const char* key, const Label& where) {
   const auto found = entry.find(key);
   if (found == entry.end()) throw_input_error(where, ": no ", key);
   return *found;
 }
 
-std::uint64_t whole_number(const json& value, const char* key, const std::string& where) {
+std::uint64_t whole_number(const json& value, const char* key, const Label& where) {
   if (!value.is_number_unsigned()) {
     throw_input_error(where, ": ", key, " holds ", value.dump(-1, ' ', true), ", not a whole number");
   }
   return value.get<std::uint64_t>();
 }
 
-ElementType parse_type(const json& entry, const std::string& where) {
+ElementType parse_type(const json& entry, const Label& where) {
   const json& value = member(entry, "dtype", where);
   const auto type = value.is_string() ? find_element_type(value.get_ref<const std::string&>()) : std::nullopt;
   if (!type) throw_input_error(where, ": unknown dtype ", value.dump(-1, ' ', true));
   return *type;
 }
 
-Shape parse_shape(const json& entry, const std::string& where) {
+Shape parse_shape(const json& entry, const Label& where) {
   const json& value = member(entry, "shape", where);
   if (!value.is_array()) throw_input_error(where, ": shape is no list");
   Shape shape;
@@ -74,7 +83,7 @@ struct Range {
   std::uint64_t end;
 };
 
-Range parse_range(const json& entry, std::size_t data_size, const std::string& where) {
+Range parse_range(const json& entry, std::size_t data_size, const Label& where) {
   const json& value = member(entry, "data_offsets", where);
   if (!value.is_array() || value.size() != 2) throw_input_error(where, ": data_offsets is no list of two numbers");
   const Range range{whole_number(value[0], "data_offsets", where), whole_number(value[1], "data_offsets", where)};
@@ -89,7 +98,7 @@ Range parse_range(const json& entry, std::size_t data_size, const std::string& w
 
 Tensor parse_tensor(const std::string& name, const json& entry, std::span<const std::byte> data,
                     const std::string& file) {
-  const std::string where = label(file, name);
+  const Label where{file, name};
   if (!entry.is_object()) throw_input_error(where, ": expected a JSON object, found ", entry.type_name());
   Tensor tensor{.name = name, .type = parse_type(entry, where), .shape = parse_shape(entry, where)};
   const Range range = parse_range(entry, data.size(), where);
@@ -126,11 +135,11 @@ void check_coverage(const std::vector<Tensor>& tensors, std::span<const std::byt
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     if (tensor.data < end) {
-      throw_input_error(label(file, tensor.name), ": data begin at byte ", tensor.data - data.data(),
+      throw_input_error(Label{file, tensor.name}, ": data begin at byte ", tensor.data - data.data(),
                         ", inside those of tensor ", tensors[i - 1].name, ", which end at byte ", end - data.data());
     }
     if (tensor.data > end) {
-      throw_input_error(label(file, tensor.name), ": data begin at byte ", tensor.data - data.data(),
+      throw_input_error(Label{file, tensor.name}, ": data begin at byte ", tensor.data - data.data(),
                         ", but the tensors before it end at byte ", end - data.data());
     }
     end = tensor.data + tensor.bytes;
