@@ -5,11 +5,8 @@
 // The CPU's implementations, for the lists of src/dispatch.
 namespace gatefold::cpu {
 
-#if GATEFOLD_WITH_CPU_LOOPS
 const Implementation* vector_act_and_mul();
 const Implementation* loops();  // gemm, gemm_gated and gate_up
-#endif
-
 const Implementation* reference();  // every op but mlp
 const Implementation* reference_mlp();
 

@@ -14,17 +14,10 @@ namespace {
 using List = std::span<const Implementation* const>;
 
 List cpu_implementations(Op op) {
-#if GATEFOLD_WITH_CPU_LOOPS
   static const std::array act_and_mul{cpu::vector_act_and_mul(), cpu::reference()};
   static const std::array gemm{cpu::loops(), cpu::reference()};
   static const std::array gemm_gated{cpu::loops(), cpu::reference()};
   static const std::array gate_up{cpu::loops(), cpu::reference()};
-#else
-  static const std::array act_and_mul{cpu::reference()};
-  static const std::array gemm{cpu::reference()};
-  static const std::array gemm_gated{cpu::reference()};
-  static const std::array gate_up{cpu::reference()};
-#endif
   static const std::array mlp{composed_mlp(), cpu::reference_mlp()};
   switch (op) {
     case Op::act_and_mul: return act_and_mul;

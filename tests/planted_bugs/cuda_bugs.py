@@ -1,7 +1,7 @@
 """Faults in the CUDA kernels. To be run on a machine that has the GPU."""
 from bug import Bug
 
-OPTIONS = ["-DGATEFOLD_CPU=OFF"]
+OPTIONS = []
 PROGRAMS = ["cuda/gatefold_cuda_tests"]
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
