@@ -6,7 +6,7 @@
 namespace gatefold::cpu {
 
 const Implementation* vector_act_and_mul();
-const Implementation* loops();  // gemm, gemm_gated and gate_up
+const Implementation* loops();      // gemm, gemm_gated and gate_up
 const Implementation* reference();  // every op but mlp
 const Implementation* reference_mlp();
 
