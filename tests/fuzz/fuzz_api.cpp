@@ -235,7 +235,14 @@ void ask_about(FuzzedDataProvider& in, const gatefold_plan* plan) {
   for (int i = 0; gatefold_plan_candidate(plan, tokens, i, &candidate) != 0; ++i) {
     require(std::strlen(candidate.name) > 0 && std::strlen(candidate.reason) > 0);
     chosen += candidate.chosen;
-    require(gatefold_plan_kernel(plan, candidate.name, i) == nullptr);  // of the CPU's, each has but one
+    int kernels = 0;
+    while (const char* kernel = gatefold_plan_kernel(plan, candidate.name, kernels)) {
+      require(std::strlen(kernel) > 0);
+      ++kernels;
+    }
+    require(gatefold_plan_kernel(plan, candidate.name, -1) == nullptr);
+    require(gatefold_plan_kernel(plan, candidate.name, kernels + in.ConsumeIntegralInRange<int>(0, 1 << 20)) ==
+            nullptr);
   }
   require(chosen == 1);
   require(gatefold_plan_candidate(plan, tokens, -1, &candidate) == 0);

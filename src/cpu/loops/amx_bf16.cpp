@@ -145,7 +145,7 @@ GATEFOLD_LOOP void turn_quad(const float* from, std::int64_t tokens, float* out)
       _mm512_shuffle_f32x4(even_low, odd_low, 0x88), _mm512_shuffle_f32x4(even_low, odd_low, 0xdd),
       _mm512_shuffle_f32x4(even_high, odd_high, 0x88), _mm512_shuffle_f32x4(even_high, odd_high, 0xdd)};
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
+  for (std::int64_t i = 0; i < 4; ++i) {
     const std::int64_t left = (tokens - 4 * i) * 4;
     if (left <= 0) return;
     const auto used = static_cast<__mmask16>(left < 16 ? (1U << left) - 1U : 0xffffU);
@@ -265,7 +265,7 @@ void pack_tokens(const TokenPack& p) {
     turn_words(words);
     std::byte* out = p.out + k / step * tile_bytes;
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * 64, words[i]);
+    for (std::int64_t i = 0; i < 16; ++i) _mm512_store_si512(out + i * 64, words[i]);
   }
 }
 

@@ -31,6 +31,15 @@ constexpr std::int64_t serial_below = std::int64_t{1} << 16;
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
 
+// Sizes that no machine holds, and with which no product of them below overflows: short sums count as 64 terms, since
+// packing fills them up.
+constexpr std::int64_t most_columns = std::int64_t{1} << 44;  // of D and of F
+constexpr std::int64_t most_elements = std::int64_t{1} << 58;
+
+std::int64_t token_limit(const Problem& p) {
+  return most_elements / std::max<std::int64_t>({p.hidden_size, p.intermediate_size, 64});
+}
+
 using PanelRows = std::array<const std::byte*, most_rows>;
 using RowValues = std::array<float, most_rows>;
 
@@ -50,21 +59,25 @@ class LoopsExecutor final : public Executor {
       : p_(problem), kernel_(kernel), threads_(thread_limit()) {}
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
-    return static_cast<std::size_t>(packed_size(max_tokens) + threads_ * memory(max_tokens).size);
+    const std::int64_t most = std::min(max_tokens, token_limit(p_));
+    return static_cast<std::size_t>(packed_size(most) + threads_ * memory(most).size);
   }
 
   std::string describe(std::int64_t tokens) const override {
-    const Division division = divide(tokens);
+    const Division division = divide(std::min(tokens, token_limit(p_)));
     return concat(kernel_.name, ", panels of ", division.rows, " weight rows with up to ", division.tokens, " tokens, ",
                   threads_, " threads");
   }
 
   Status run(const Operands& operands) const override {
+    if (operands.tokens > token_limit(p_)) {
+      return unsupported("tokens: ", operands.tokens, ", loops take at most ", token_limit(p_), " of these sizes");
+    }
     const Division division = divide(operands.tokens);
     const Memory offsets = memory(operands.tokens);
-    const bool serial = p_.hidden_size < serial_below && p_.intermediate_size < serial_below &&
-                        operands.tokens < serial_below &&
-                        p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
+    [[maybe_unused]] const bool serial = p_.hidden_size < serial_below && p_.intermediate_size < serial_below &&
+                                         operands.tokens < serial_below &&
+                                         p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
 #pragma omp parallel num_threads(serial ? 1 : threads_)
     {
       std::byte* mine = operands.workspace + packed_size(operands.tokens) + this_thread() * offsets.size;
@@ -238,9 +251,12 @@ class Loops final : public Implementation {
 
   Verdict supports(const Problem& problem) const override {
     if (problem.hidden_size == 0) return {false, "needs D > 0"};  // rows of nothing may be null
-    return {true, problem.op == Op::gemm ? "weights straight from memory, panel by panel"
-                                         : "weights straight from memory; activation and product while a panel's sums "
-                                           "are in the cache"};
+    if (std::max(problem.hidden_size, problem.intermediate_size) > most_columns) return {false, "D or F exceeds 2^44"};
+    Verdict verdict{true, problem.op == Op::gemm ? "weights straight from memory, panel by panel"
+                                                 : "weights straight from memory; activation and product while a "
+                                                   "panel's sums are in the cache"};
+    verdict.max_tokens = token_limit(problem);
+    return verdict;
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {

@@ -123,10 +123,11 @@ DeviceScope::DeviceScope(int device) {
 
 DeviceScope::~DeviceScope() {
   if (status_.ok()) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&capture_mode_));
-  if (entered_ < 0) return;
+  const ContextFunctions& functions = contexts();
+  if (entered_ < 0 || !functions.found()) return;
   CUcontext context = nullptr;
-  static_cast<void>(contexts().pop(&context));
-  static_cast<void>(contexts().release(entered_));
+  static_cast<void>(functions.pop(&context));
+  static_cast<void>(functions.release(entered_));
 }
 
 Status DeviceScope::enter(int device) {
