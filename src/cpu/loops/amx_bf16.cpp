@@ -5,9 +5,11 @@
 // bf16 by the matrix unit (AMX): a tile register holds 16 rows of 64 bytes, and one instruction adds the products of 16
 // rows of weights with 16 tokens, 32 elements deep, to 16 x 16 sums.
 //
-//   weights   16 rows x 32 elements    straight from memory, where 16 rows are evenly spaced; else copied, block by
-//   block x         16 pairs x 16 tokens     pack_tokens() has brought it into this order, once for a run sums      16
-//   rows x 16 tokens      fp32; they wait in the scratch from one block to the next, unfolded
+//   weights: 16 rows x 32 elements, straight from memory where 16 rows are evenly spaced; else copied block by block.
+//
+//   x: 16 pairs x 16 tokens; pack_tokens() has brought it into this order, once for a run.
+//
+//   sums: 16 rows x 16 tokens in fp32; they wait in the scratch from one block to the next, unfolded.
 //
 // Each sum is formed over k from the first pair to the last, whatever blocks there are: its bits depend on nothing but
 // its row and its token. Products are rounded to nearest even; subnormal factors count as 0.
