@@ -1,8 +1,8 @@
 """Faults in the reference and the CPU kernels."""
 from bug import Bug
 
-OPTIONS = ["-DGATEFOLD_CUDA=OFF"]
-PROGRAMS = ["test_cpu_ops", "test_check"]
+OPTIONS = ["-DGATEFOLD_CUDA=OFF", "-DGATEFOLD_TOOLS=OFF"]
+TARGETS = PROGRAMS = ["test_cpu_ops", "test_check"]
 
 REFERENCE = "*Exact*reference*:*Numeric*reference*:*RelativeL2*reference*:Check*:*/Check*"
 # Each by a kernel that it spoils: all would take a minute a bug.

@@ -1,8 +1,9 @@
 """Faults in the CUDA kernels. To be run on a machine that has the GPU."""
 from bug import Bug
 
-OPTIONS = []
+OPTIONS = ["-DGATEFOLD_TOOLS=OFF"]
 PROGRAMS = ["cuda/gatefold_cuda_tests"]
+TARGETS = ["gatefold_cuda_tests"]
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
