@@ -117,12 +117,12 @@ TEST_P(Devices, RunsWhereThePointersAre) {
   EXPECT_EQ(there.check(GATEFOLD_DATA_ZERO_MEAN).violations, 0);
 }
 
-// The driver's functions for contexts, which the runtime's don't show.
+// The driver's functions for contexts, which the runtime's don't show, with the parameters that they had in a version.
 template <class Function>
-Function driver_function(const char* name) {
+Function driver_function(const char* name, unsigned version = 12000) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  require(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &result), name);
+  require(cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &result), name);
   return reinterpret_cast<Function>(entry);
 }
 CUcontext current_context() {
@@ -148,7 +148,7 @@ class Contexts : public testing::Test {
 
 // A context that isn't primary, which cudaSetDevice would not bring back.
 TEST_F(Contexts, TheCallersOwnIsCurrentAgain) {
-  const auto create = driver_function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate");
+  const auto create = driver_function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate", 3020);
   const auto destroy = driver_function<decltype(&::cuCtxDestroy)>("cuCtxDestroy");
   const auto pop = driver_function<decltype(&::cuCtxPopCurrent)>("cuCtxPopCurrent");
   const Plan plan(there_->desc());
