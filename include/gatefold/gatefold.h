@@ -12,6 +12,11 @@
 // outputs untouched, and keeps one line for the calling thread that names the thing and the values that disagree:
 // gatefold_last_error().
 //
+// The structs with a struct_size grow at their ends, and struct_size, their sizeof where the program was compiled, says
+// how much of one the caller knows. A smaller one of an earlier version is accepted, and what it lacks reads as zero;
+// a larger one is accepted as long as what this library doesn't know of it is zero. Zero always means "as before", so
+// old programs run with a newer library, and new ones with an older library as far as they use what it has.
+//
 // The CPU's functions share work out by OpenMP, with what comes from it: its first parallel region starts threads, and
 // where the system refuses them the OpenMP runtime ends the process (OMP_NUM_THREADS=1 starts none). A child that was
 // forked after a parallel region has no such threads, and GCC's runtime waits for them for ever: fork before, or run an

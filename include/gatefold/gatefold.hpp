@@ -6,7 +6,8 @@
 //     gatefold::Workspace workspace(plan.workspace_size(T));
 //     plan.run({.tokens = T, .x = x, .gate = w_gate, .up = w_up, .out = h, .workspace = workspace});
 //
-// The names of fields and enums, their meanings, shapes and units are gatefold.h's.
+// The names of fields and enums, their meanings, shapes and units are gatefold.h's. Fields are added at the ends of the
+// structs alone, and a program compiled against an older header runs with a newer library.
 #ifndef GATEFOLD_GATEFOLD_HPP
 #define GATEFOLD_GATEFOLD_HPP
 

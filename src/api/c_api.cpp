@@ -113,11 +113,13 @@ Status create(const gatefold_desc* desc, gatefold_plan** plan) {
   if (desc == nullptr) return null_argument("gatefold_plan_create", "desc");
   if (plan == nullptr) return null_argument("gatefold_plan_create", "plan");
   auto made = std::make_unique<gatefold_plan>();
-  if (Status status = validate(*desc, made->problem); !status.ok()) return status;
+  gatefold_desc known;
+  if (Status status = read(*desc, known); !status.ok()) return status;
+  if (Status status = validate(known, made->problem); !status.ok()) return status;
   const Problem& problem = made->problem;
   std::string forced;
-  if (desc->implementation != nullptr) {
-    forced = desc->implementation;
+  if (known.implementation != nullptr) {
+    forced = known.implementation;
   } else if (Status status = forced_by_environment(problem.op, problem.device, forced); !status.ok()) {
     return status;
   }
@@ -129,8 +131,10 @@ Status create(const gatefold_desc* desc, gatefold_plan** plan) {
 Status run(const gatefold_plan* plan, const gatefold_args* args) {
   if (plan == nullptr) return null_argument("gatefold_run", "plan");
   if (args == nullptr) return null_argument("gatefold_run", "args");
+  gatefold_args known;
+  if (Status status = read(*args, known); !status.ok()) return status;
   Operands operands;
-  if (Status status = validate(plan->problem, *args, operands); !status.ok()) return status;
+  if (Status status = validate(plan->problem, known, operands); !status.ok()) return status;
   if (empty_output(plan->problem, operands.tokens)) return {};
   if (Status status = check_tokens(plan->problem, "tokens", operands.tokens); !status.ok()) return status;
   if (Status status = check_workspace(*plan, operands); !status.ok()) return status;
@@ -145,14 +149,17 @@ Status check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data
   if (const int kind = enum_number(data); kind != GATEFOLD_DATA_ANY && kind != GATEFOLD_DATA_ZERO_MEAN) {
     return invalid("data: ", kind, " is not a gatefold_data (1 or 2)");
   }
+  gatefold_desc known_desc;
+  if (Status status = read(*desc, known_desc); !status.ok()) return status;
   Problem problem;
-  if (Status status = validate(*desc, problem); !status.ok()) return status;
+  if (Status status = validate(known_desc, problem); !status.ok()) return status;
   if (problem.op == Op::mlp) return unsupported("op: mlp is checked as gate_up and then gemm, not at once");
   problem.device = Device::cpu;
-  gatefold_args host = *args;
-  host.stream = nullptr;
+  gatefold_args known_args;
+  if (Status status = read(*args, known_args); !status.ok()) return status;
+  known_args.stream = nullptr;
   Operands operands;
-  if (Status status = validate(problem, host, operands); !status.ok()) return status;
+  if (Status status = validate(problem, known_args, operands); !status.ok()) return status;
   *out = cpu::check(problem, operands, data == GATEFOLD_DATA_ZERO_MEAN, truth);
   return {};
 }

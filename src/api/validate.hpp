@@ -5,6 +5,10 @@
 
 namespace gatefold {
 
+// The structs as their callers know them (struct_size.hpp). Nothing of a struct but its size is looked at.
+Status read(const gatefold_desc& given, gatefold_desc& known);
+Status read(const gatefold_args& given, gatefold_args& known);
+
 // Checks a description and fills in the problem it stands for. Its implementation name is not looked at.
 Status validate(const gatefold_desc& desc, Problem& problem);
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <span>
 
+#include "api/struct_size.hpp"
 #include "api/validate.hpp"
 
 namespace gatefold {
@@ -103,10 +104,9 @@ bool empty_output(const Problem& problem, std::int64_t tokens) {
   return tokens == 0 || (problem.op == Op::mlp ? problem.hidden_size : problem.intermediate_size) == 0;
 }
 
+Status read(const gatefold_args& given, gatefold_args& known) { return read_struct("args", given, {}, known); }
+
 Status validate(const Problem& problem, const gatefold_args& args, Operands& operands) {
-  if (args.struct_size != sizeof(gatefold_args)) {
-    return invalid("args: struct_size ", args.struct_size, " is not sizeof(gatefold_args) ", sizeof(gatefold_args));
-  }
   if (args.tokens < 0) return invalid("tokens: ", args.tokens, " is negative");
 
   if (!empty_output(problem, args.tokens)) {

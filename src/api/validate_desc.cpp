@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "api/enum_number.hpp"
+#include "api/struct_size.hpp"
 #include "api/validate.hpp"
 
 namespace gatefold {
@@ -152,10 +153,9 @@ Status resolve_lds(const gatefold_desc& desc, Problem& problem) {
 
 }  // namespace
 
+Status read(const gatefold_desc& given, gatefold_desc& known) { return read_struct("desc", given, {}, known); }
+
 Status validate(const gatefold_desc& desc, Problem& problem) {
-  if (desc.struct_size != sizeof(gatefold_desc)) {
-    return invalid("desc: struct_size ", desc.struct_size, " is not sizeof(gatefold_desc) ", sizeof(gatefold_desc));
-  }
   if (Status status = check_enums(desc); !status.ok()) return status;
   Problem made;
   made.op = static_cast<Op>(desc.op);
