@@ -5,6 +5,8 @@
 //     h    = act(gate) * up    h      [tokens, intermediate_size]
 //     y    = h . w_down^T      w_down [hidden_size, intermediate_size]     y      [tokens, hidden_size]
 //
+// Each of the three products may have a bias, a vector that is added to every token's sums.
+//
 // Describe -> plan -> run: fill a gatefold_desc, make a plan from it, run the plan as often as you like.
 // Every matrix is row-major. Sizes and leading dimensions count elements; workspaces count bytes.
 //
@@ -89,6 +91,13 @@ typedef enum gatefold_activation {
   GATEFOLD_ACTIVATION_SWIGLU_CLAMPED = 7
 } gatefold_activation;
 
+// The bias vectors of a description: any of these, added together (gatefold_desc.biases).
+typedef enum gatefold_bias {
+  GATEFOLD_BIAS_GATE = 1,  // gate_up, mlp: [F]; packed layouts: [2F], gate's and up's in one vector
+  GATEFOLD_BIAS_UP = 2,    // [F]: gate_up, mlp with the separate layout; gemm and gemm_gated, whose weight is `up`
+  GATEFOLD_BIAS_DOWN = 4   // mlp: [D]
+} gatefold_bias;
+
 typedef enum gatefold_device { GATEFOLD_DEVICE_CPU = 1, GATEFOLD_DEVICE_CUDA = 2 } gatefold_device;
 
 // What to compute. Zero-initialise, set struct_size = sizeof(gatefold_desc), then fill in what the op uses.
@@ -122,6 +131,15 @@ typedef struct gatefold_desc {
   // (GATEFOLD_ERROR_INVALID_ARGUMENT). The two products inside an mlp follow GATEFOLD_IMPL too, each as an op of its
   // own: what one of them can't do as forced makes the mlp GATEFOLD_ERROR_UNSUPPORTED.
   const char* implementation;
+
+  // Which of the bias vectors every run is given, gatefold_bias values added together; 0: none. They are of the
+  // weights' type, and are added in fp32 to the sums: gate's before the activation, up's before the clamp, down's
+  // before y is rounded. gemm_gated's gate is finished and takes none, and act_and_mul has no sums.
+  //
+  // A packed layout has one vector for both halves, [2F], whose elements lie in the order of the weight's rows: bias j
+  // belongs to row j of the packed tensor, as checkpoints store gate_up_proj.bias beside gate_up_proj.weight (gpt-oss
+  // interleaves both by 1). It is passed as `gate_bias`; GATEFOLD_BIAS_UP is then not set, and `up_bias` is null.
+  uint64_t biases;
 } gatefold_desc;
 
 // An immutable choice of how to compute a description. Any number of threads may use one plan at a time.
@@ -142,6 +160,11 @@ typedef struct gatefold_args {
   void* workspace;  // gatefold_plan_workspace_size bytes, 256-byte aligned, used by one run at a time
   size_t workspace_size;
   void* stream;  // a cudaStream_t; null is the default stream, and the only value on the CPU
+
+  // The bias vectors that gatefold_desc.biases announces; null where it doesn't. Contiguous.
+  const void* gate_bias;  // [F]; packed layouts [2F], in the order of the weight's rows
+  const void* up_bias;    // [F]
+  const void* down_bias;  // [D]
 } gatefold_args;
 
 // The message of this thread's last failure, "" if there was none. Valid until this thread's next call.
@@ -205,6 +228,7 @@ GATEFOLD_API gatefold_status gatefold_device_query(gatefold_device device, int i
 //     gemm_gated   u|h| + gamma A_u |act(gate)| + 2^-20 |h|
 //     gemm         u|y| + gamma A
 //     act_and_mul  u|h| + 2^-20 |h|
+// A bias counts as a term of its sum: A_g = sum |x||w_gate| + |b_gate|, and so on.
 // gamma = sqrt(D) 2^-26 for zero-mean data (GATEFOLD_DATA_ZERO_MEAN; as at 64 where D is less), D 2^-24 as the ceiling
 // for any; for fp32 sqrt(D) 2^-24 and D 2^-24, each plus 2^-21 for products formed from split operands. 2^-20 grows in
 // the activation's negative tail, where it is e^z of a rounded z: to |z| 2^-23, for gelu |z| 2^-21. gelu adds

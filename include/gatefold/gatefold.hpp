@@ -89,6 +89,19 @@ struct LeadingDimensions {
   std::int64_t out = 0;
 };
 
+// Which bias vectors the runs are given. Of a packed layout `gate` stands for the one vector of both halves.
+struct Biases {
+  bool gate = false;
+  bool up = false;
+  bool down = false;
+
+  constexpr bool any() const { return gate || up || down; }
+  constexpr std::uint64_t bits() const {
+    return (gate ? std::uint64_t{GATEFOLD_BIAS_GATE} : 0) | (up ? std::uint64_t{GATEFOLD_BIAS_UP} : 0) |
+           (down ? std::uint64_t{GATEFOLD_BIAS_DOWN} : 0);
+  }
+};
+
 struct Desc {
   gatefold_op op{};
   gatefold_dtype dtype{};
@@ -99,6 +112,7 @@ struct Desc {
   std::int64_t intermediate_size = 0;
   LeadingDimensions ld{};
   std::string implementation{};  // empty: Gatefold chooses
+  Biases biases{};
 
   // The C description; it points into this object's implementation name.
   gatefold_desc c_desc() const {
@@ -125,6 +139,7 @@ struct Desc {
     desc.ld_down = ld.down;
     desc.ld_out = ld.out;
     desc.implementation = implementation.empty() ? nullptr : implementation.c_str();
+    desc.biases = biases.bits();
     return desc;
   }
 };
@@ -161,6 +176,9 @@ struct Args {
   void* out = nullptr;
   WorkspaceView workspace{};
   void* stream = nullptr;
+  const void* gate_bias = nullptr;
+  const void* up_bias = nullptr;
+  const void* down_bias = nullptr;
 
   gatefold_args c_args() const {
     gatefold_args args{};
@@ -174,6 +192,9 @@ struct Args {
     args.workspace = workspace.data;
     args.workspace_size = workspace.size;
     args.stream = stream;
+    args.gate_bias = gate_bias;
+    args.up_bias = up_bias;
+    args.down_bias = down_bias;
     return args;
   }
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
 #include <span>
 
@@ -17,7 +18,12 @@ struct Extent {
   std::int64_t row_length;
   std::int64_t ld;
   bool used = true;  // does the op read (or write) a tensor of this name?
+  const char* unused_because = "this op and layout expect";
 };
+
+Extent bias(const char* name, const void* data, std::int64_t length, bool used) {
+  return {name, data, 1, length, length, used, "the description's biases expect"};
+}
 
 bool is_empty(const Extent& e) { return e.rows == 0 || e.row_length == 0; }
 
@@ -30,7 +36,7 @@ std::uintptr_t span_bytes(const Extent& e, std::int64_t element) {
 
 Status check_extent(const Extent& e, std::int64_t element) {
   if (!e.used) {
-    if (e.data != nullptr) return invalid(e.name, ": a pointer was given, but this op and layout expect null");
+    if (e.data != nullptr) return invalid(e.name, ": a pointer was given, but ", e.unused_because, " null");
     return {};
   }
   if (is_empty(e)) return {};
@@ -46,10 +52,11 @@ Status check_extent(const Extent& e, std::int64_t element) {
   return {};
 }
 
-// Two tensors of one row pitch may share a range of addresses and still be apart: column slices of one buffer.
+// Two tensors of one row pitch may share a range of addresses and still be apart: column slices of one buffer. A single
+// row has the pitch of whatever it lies beside.
 bool apart_as_columns(const Extent& a, const Extent& b, std::int64_t element) {
-  if (a.ld != b.ld) return false;
-  const auto pitch = static_cast<std::uintptr_t>(a.ld * element);
+  if (a.ld != b.ld && a.rows != 1 && b.rows != 1) return false;
+  const auto pitch = static_cast<std::uintptr_t>((a.rows == 1 ? b.ld : a.ld) * element);
   const std::uintptr_t a_column = address(a.data) % pitch;
   const std::uintptr_t b_column = address(b.data) % pitch;
   const std::uintptr_t shift = b_column >= a_column ? b_column - a_column : b_column + pitch - a_column;
@@ -69,7 +76,7 @@ bool overlaps(const Extent& a, const Extent& b, std::int64_t element) {
 bool same_place(const Extent& a, const Extent& b) { return a.data == b.data && a.ld == b.ld; }
 
 struct Extents {
-  std::array<Extent, 4> inputs;
+  std::array<Extent, 7> inputs;
   Extent out;
 };
 
@@ -95,7 +102,9 @@ Extents extents_of(const Problem& p, const gatefold_args& args) {
     case Op::gate_up:
     case Op::mlp: break;
   }
-  return {{x, gate, up, down}, out};
+  return {{x, gate, up, down, bias("gate_bias", args.gate_bias, lines, p.biases.gate),
+           bias("up_bias", args.up_bias, F, p.biases.up), bias("down_bias", args.down_bias, D, p.biases.down)},
+          out};
 }
 
 }  // namespace
@@ -104,7 +113,10 @@ bool empty_output(const Problem& problem, std::int64_t tokens) {
   return tokens == 0 || (problem.op == Op::mlp ? problem.hidden_size : problem.intermediate_size) == 0;
 }
 
-Status read(const gatefold_args& given, gatefold_args& known) { return read_struct("args", given, {}, known); }
+Status read(const gatefold_args& given, gatefold_args& known) {
+  constexpr std::array older{offsetof(gatefold_args, gate_bias)};  // 0.1.0
+  return read_struct("args", given, older, known);
+}
 
 Status validate(const Problem& problem, const gatefold_args& args, Operands& operands) {
   if (args.tokens < 0) return invalid("tokens: ", args.tokens, " is negative");
@@ -136,7 +148,10 @@ Status validate(const Problem& problem, const gatefold_args& args, Operands& ope
               .out = static_cast<std::byte*>(args.out),
               .workspace = static_cast<std::byte*>(args.workspace),
               .workspace_size = args.workspace_size,
-              .stream = args.stream};
+              .stream = args.stream,
+              .gate_bias = static_cast<const std::byte*>(args.gate_bias),
+              .up_bias = static_cast<const std::byte*>(args.up_bias),
+              .down_bias = static_cast<const std::byte*>(args.down_bias)};
   return {};
 }
 

@@ -1,4 +1,6 @@
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "api/enum_number.hpp"
@@ -108,6 +110,41 @@ Status check_sizes(const gatefold_desc& desc, Op op) {
   return {};
 }
 
+// The bits that an op takes with its layout.
+std::uint64_t possible_biases(Op op, const Layout& layout) {
+  const std::uint64_t halves = GATEFOLD_BIAS_GATE | (layout.packed() ? 0U : std::uint64_t{GATEFOLD_BIAS_UP});
+  switch (op) {
+    case Op::act_and_mul: return 0;
+    case Op::gemm:
+    case Op::gemm_gated: return GATEFOLD_BIAS_UP;
+    case Op::gate_up: return halves;
+    case Op::mlp: return halves | GATEFOLD_BIAS_DOWN;
+  }
+  return 0;
+}
+
+std::string bias_names(std::uint64_t bits) {
+  constexpr std::array<const char*, 3> names{"gate 1", "up 2", "down 4"};
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if ((bits >> i & 1U) != 0) text += (text.empty() ? "" : " + ") + std::string(names[i]);
+  }
+  return text.empty() ? "none, 0" : text;
+}
+
+Status check_biases(const gatefold_desc& desc, Op op, const Layout& layout, Biases& biases) {
+  const std::uint64_t possible = possible_biases(op, layout);
+  if ((desc.biases & ~possible) != 0) {
+    return invalid("biases: ", desc.biases, " was given, but ", to_string(op),
+                   layout.packed() ? concat(" with the layout ", to_string(layout.kind)) : "", " takes ",
+                   possible == 0 ? "" : "at most ", bias_names(possible));
+  }
+  biases = {.gate = (desc.biases & GATEFOLD_BIAS_GATE) != 0,
+            .up = (desc.biases & GATEFOLD_BIAS_UP) != 0,
+            .down = (desc.biases & GATEFOLD_BIAS_DOWN) != 0};
+  return {};
+}
+
 Status resolve_pair(const gatefold_desc& desc, Problem& problem) {
   const std::int64_t F = desc.intermediate_size;
   const bool packed = problem.layout.packed();
@@ -153,7 +190,10 @@ Status resolve_lds(const gatefold_desc& desc, Problem& problem) {
 
 }  // namespace
 
-Status read(const gatefold_desc& given, gatefold_desc& known) { return read_struct("desc", given, {}, known); }
+Status read(const gatefold_desc& given, gatefold_desc& known) {
+  constexpr std::array older{offsetof(gatefold_desc, biases)};  // 0.1.0
+  return read_struct("desc", given, older, known);
+}
 
 Status validate(const gatefold_desc& desc, Problem& problem) {
   if (Status status = check_enums(desc); !status.ok()) return status;
@@ -166,6 +206,7 @@ Status validate(const gatefold_desc& desc, Problem& problem) {
   if (Status status = check_sizes(desc, made.op); !status.ok()) return status;
   if (Status status = check_layout(desc, made.op, made.layout); !status.ok()) return status;
   if (Status status = check_activation(desc, made.op, made.activation); !status.ok()) return status;
+  if (Status status = check_biases(desc, made.op, made.layout, made.biases); !status.ok()) return status;
   if (Status status = resolve_lds(desc, made); !status.ok()) return status;
   problem = made;
   return {};

@@ -8,6 +8,15 @@
 
 namespace gatefold {
 
+// Which bias vectors a run is given. Of a packed layout `gate` stands for the one vector of both halves.
+struct Biases {
+  bool gate = false;
+  bool up = false;
+  bool down = false;
+
+  bool any() const { return gate || up || down; }
+};
+
 // A validated description: gatefold_desc with every leading dimension filled in.
 struct Problem {
   Op op = Op::gemm;
@@ -22,6 +31,7 @@ struct Problem {
   std::int64_t ld_up = 0;
   std::int64_t ld_down = 0;
   std::int64_t ld_out = 0;
+  Biases biases;
 };
 
 // Validated pointers of one run: gatefold_args, in bytes. For packed layouts `up` is null and `gate` holds both halves.
@@ -35,6 +45,9 @@ struct Operands {
   std::byte* workspace = nullptr;
   std::size_t workspace_size = 0;
   void* stream = nullptr;
+  const std::byte* gate_bias = nullptr;  // null where the problem has none
+  const std::byte* up_bias = nullptr;
+  const std::byte* down_bias = nullptr;
 };
 
 // One half of a pair (weight rows, or act_and_mul's columns) whatever the layout: line j begins at
@@ -49,6 +62,18 @@ inline HalfView half_view(const Problem& problem, const Operands& operands, Half
   const bool second_tensor = half == Half::up && !problem.layout.packed();
   return {second_tensor ? operands.up : operands.gate, problem.layout.map(half, problem.intermediate_size),
           second_tensor ? problem.ld_up : problem.ld_gate};
+}
+
+// The bias of one half's sums, or of gemm's and gemm_gated's (the half up): element j is element map(j) of base, which
+// is null where there is none. A packed layout's one vector is in the order of the weight's rows.
+struct BiasView {
+  const std::byte* base = nullptr;
+  LineMap map;
+};
+
+inline BiasView bias_view(const Problem& problem, const Operands& operands, Half half) {
+  const bool second_vector = half == Half::up && !problem.layout.packed();
+  return {second_vector ? operands.up_bias : operands.gate_bias, problem.layout.map(half, problem.intermediate_size)};
 }
 
 }  // namespace gatefold

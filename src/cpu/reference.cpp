@@ -81,9 +81,13 @@ class ReferenceMlpExecutor final : public Executor {
         down_rows.rows[j] = operands.down + (range.column + j) * p.ld_down * size_of(p.dtype);
       }
       const Products products = multiply(h_rows, down_rows, F);
+      const auto bias = [&](std::int64_t column) {
+        return operands.down_bias == nullptr ? 0.0 : load(operands.down_bias, p.dtype, column);
+      };
       for (int i = 0; i < range.rows; ++i) {
         for (int j = 0; j < range.columns; ++j) {
-          store(operands.out, p.dtype, (range.row + i) * p.ld_out + range.column + j, products.sum[i][j]);
+          store(operands.out, p.dtype, (range.row + i) * p.ld_out + range.column + j,
+                products.sum[i][j] + bias(range.column + j));
         }
       }
     }

@@ -1,6 +1,7 @@
 #include "cpu/truth.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/float16.hpp"
 #include "cpu/activation.hpp"
@@ -29,6 +30,14 @@ RowSet rows_of(const HalfView& half, DType dtype, std::int64_t first, int count)
 // An operand of act_and_mul: the half's lines are columns.
 double load_column(const HalfView& half, DType dtype, std::int64_t row, std::int64_t column) {
   return load(half.base, dtype, row * half.ld + half.map(column));
+}
+
+// Of each column's sum, 0 where there is none.
+std::array<double, tile_rows> biases_of(const BiasView& bias, DType dtype, const TileRange& range) {
+  std::array<double, tile_rows> values{};
+  if (bias.base == nullptr) return values;
+  for (int j = 0; j < range.columns; ++j) values[j] = load(bias.base, dtype, bias.map(range.column + j));
+  return values;
 }
 
 void finish(const Activation& act, Tile::Entry& entry, double gate, double up) {
@@ -61,14 +70,18 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
     }
   }
 
+  const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);
+  const auto up_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);
   Tile tile;
   for (int i = 0; i < range.rows; ++i) {
     for (int j = 0; j < range.columns; ++j) {
       const std::int64_t row = range.row + i;
       const std::int64_t column = range.column + j;
       Tile::Entry& entry = tile.entries[i][j];
-      entry.gate_magnitude = gate_products.magnitude[i][j];
-      entry.up_magnitude = up_products.magnitude[i][j];
+      entry.gate_magnitude = gate_products.magnitude[i][j] + std::abs(gate_bias[j]);
+      entry.up_magnitude = up_products.magnitude[i][j] + std::abs(up_bias[j]);
+      const double gate_sum = gate_products.sum[i][j] + gate_bias[j];
+      const double up_sum = up_products.sum[i][j] + up_bias[j];
       switch (p.op) {
         case Op::act_and_mul:
           finish(p.activation, entry, load_column(gate_half, p.dtype, row, column),
@@ -76,13 +89,13 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
           break;
         case Op::gemm:
           entry.activated = 1.0;
-          entry.up = entry.factor = entry.value = up_products.sum[i][j];
+          entry.up = entry.factor = entry.value = up_sum;
           break;
         case Op::gemm_gated:
-          finish(p.activation, entry, load(o.gate, p.dtype, row * p.ld_gate + column), up_products.sum[i][j]);
+          finish(p.activation, entry, load(o.gate, p.dtype, row * p.ld_gate + column), up_sum);
           break;
         case Op::gate_up:
-        case Op::mlp: finish(p.activation, entry, gate_products.sum[i][j], up_products.sum[i][j]); break;
+        case Op::mlp: finish(p.activation, entry, gate_sum, up_sum); break;
       }
     }
   }

@@ -12,11 +12,11 @@ namespace gatefold::cpu {
 struct Tile {
   struct Entry {
     double value = 0.0;           // act(gate) * up, or x . w^T
-    double gate = 0.0;            // before the activation
-    double up = 0.0;              // before the clamp
+    double gate = 0.0;            // before the activation, with its bias
+    double up = 0.0;              // before the clamp, with its bias
     double activated = 0.0;       // act(gate); 1 for gemm
     double factor = 0.0;          // what act(gate) is multiplied by
-    double gate_magnitude = 0.0;  // A_g = sum |x||w_gate|, 0 where gate is read from memory
+    double gate_magnitude = 0.0;  // A_g = sum |x||w_gate| + |b_gate|, 0 where gate is read from memory
     double up_magnitude = 0.0;    // A_u
   };
   std::array<std::array<Entry, tile_rows>, tile_rows> entries{};

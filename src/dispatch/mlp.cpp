@@ -20,6 +20,7 @@ Problem gate_up_of(const Problem& mlp) {
   Problem problem = mlp;
   problem.op = Op::gate_up;
   problem.ld_down = 0;
+  problem.biases.down = false;
   problem.ld_out = mlp.intermediate_size;
   return problem;
 }
@@ -34,6 +35,7 @@ Problem down_of(const Problem& mlp) {
   problem.intermediate_size = mlp.hidden_size;
   problem.ld_x = mlp.intermediate_size;
   problem.ld_up = mlp.ld_down;
+  problem.biases.up = mlp.biases.down;
   problem.ld_out = mlp.ld_out;
   return problem;
 }
@@ -59,6 +61,7 @@ class ComposedMlp final : public Executor {
     const std::size_t h_size = h_bytes(operands.tokens);
     Operands first = operands;
     first.down = nullptr;
+    first.down_bias = nullptr;
     first.out = operands.workspace;
     first.workspace = operands.workspace + h_size;
     first.workspace_size = operands.workspace_size - h_size;
@@ -70,6 +73,8 @@ class ComposedMlp final : public Executor {
     second.x = operands.workspace;
     second.gate = nullptr;
     second.up = operands.down;
+    second.gate_bias = nullptr;
+    second.up_bias = operands.down_bias;
     second.out = operands.out;
     return down_.run(second);
   }

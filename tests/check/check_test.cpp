@@ -61,6 +61,45 @@ TEST(CheckByHand, GateUpOfTwoTermSums) {
   EXPECT_NEAR(report.max_bound_ratio, 0.5 / (gamma * 2.0 / (1.0 + std::exp(-7.0))), 1.0);
 }
 
+TEST(CheckByHand, BiasesCountAsTermsOfTheirSums) {
+  // gate = 1*2 + 3 = 5, up = 1*4 - 2 = 2
+  const float x = 1.0F;
+  const float w_gate = 2.0F;
+  const float w_up = 4.0F;
+  const float gate_bias = 3.0F;
+  const float up_bias = -2.0F;
+  float out = 10.0F;
+  Desc desc{.op = GATEFOLD_OP_GATE_UP,
+            .dtype = GATEFOLD_DTYPE_FP32,
+            .device = GATEFOLD_DEVICE_CPU,
+            .layout = Layout::separate(),
+            .activation = Activation::identity(),
+            .hidden_size = 1,
+            .intermediate_size = 1,
+            .biases = {.gate = true, .up = true}};
+  Args args{
+      .tokens = 1, .x = &x, .gate = &w_gate, .up = &w_up, .out = &out, .gate_bias = &gate_bias, .up_bias = &up_bias};
+  double truth = 0.0;
+  EXPECT_EQ(check(desc, args, GATEFOLD_DATA_ANY, &truth).max_abs, 0.0);
+  EXPECT_EQ(truth, 10.0);
+
+  out = 10.5F;
+  // u|h| + 2^-20|h| + gamma (A_g |up| + A_u |act|), A_g = 2 + 3, A_u = 4 + 2, gamma = 2^-24 + 2^-21; the rest is <
+  // 1e-35
+  const double bound = 10.0 * (0x1p-24 + 0x1p-20) + (0x1p-24 + 0x1p-21) * (5.0 * 2.0 + 6.0 * 5.0);
+  EXPECT_NEAR(check(desc, args, GATEFOLD_DATA_ANY).max_bound_ratio, 0.5 / bound, 1e-6 * 0.5 / bound);
+
+  // A packed layout's one vector: up's first.
+  const float weights[] = {4.0F, 2.0F};
+  const float biases[] = {-2.0F, 3.0F};
+  out = 10.0F;
+  desc.layout = Layout::interleaved_up_gate(1);
+  desc.biases = {.gate = true};
+  args = {.tokens = 1, .x = &x, .gate = weights, .out = &out, .gate_bias = biases};
+  EXPECT_EQ(check(desc, args, GATEFOLD_DATA_ANY, &truth).max_abs, 0.0);
+  EXPECT_EQ(truth, 10.0);
+}
+
 TEST(CheckByHand, NonFiniteResults) {
   constexpr float big = std::numeric_limits<float>::max();
   const auto inf = static_cast<float>(infinity);
@@ -163,7 +202,8 @@ TEST_P(CheckAgainstPlain, TruthAndReportAgree) {
   Random random = test_random();
   for (const Activation& activation : all_activations) {
     for (const Layout& layout : layouts_for(24)) {
-      const Spec s = spec(activation, layout);
+      Spec s = spec(activation, layout);
+      s.biases = {.gate = random() % 2 == 0, .up = random() % 2 == 0};
       SCOPED_TRACE(describe(s));
       Experiment experiment(s, random);
       const std::vector<Bounded> plain = independent_truth(experiment, data());
@@ -199,7 +239,10 @@ INSTANTIATE_TEST_SUITE_P(All, CheckLimit, testing::ValuesIn(fine_cases()), case_
 TEST_P(CheckLimit, AcceptsJustBelowAndFlagsJustAbove) {
   Random random = test_random();
   for (const Activation& activation : all_activations) {
-    Experiment experiment(spec(activation, Layout::separate()), random);
+    Spec s = spec(activation, Layout::separate());
+    s.biases = {.gate = random() % 2 == 0, .up = random() % 2 == 0};
+    SCOPED_TRACE(describe(s));
+    Experiment experiment(s, random);
     const std::vector<Bounded> plain = independent_truth(experiment, data());
     const auto set_all = [&](double bounds) {
       for (std::int64_t i = 0; i < static_cast<std::int64_t>(plain.size()); ++i) {

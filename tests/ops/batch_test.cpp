@@ -29,7 +29,9 @@ INSTANTIATE_TEST_SUITE_P(All, Batch, testing::ValuesIn(loops()), target_name);
 
 TEST_P(Batch, DoesntChangeARow) {
   Random random = test_random();
-  Experiment experiment(spec(all_tokens, hidden_size, intermediate_size), random);
+  Spec s = spec(all_tokens, hidden_size, intermediate_size);
+  s.biases = every_bias;
+  Experiment experiment(s, random);
   const Plan plan(experiment.desc(GetParam().implementation));
   experiment.run(plan);
   const std::vector<std::byte> all = experiment.out_bytes();

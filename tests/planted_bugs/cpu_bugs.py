@@ -11,6 +11,7 @@ AVX512 = "*loops_avx512*"
 AVX2 = "*loops_avx2*"
 PORTABLE = "*loops_portable*"
 VECTOR = "*vector*"
+BIAS = "*Bias*"
 
 BUGS = [
     # The reference is the truth of gatefold_check as well, so what catches it must not lean on either.
@@ -84,6 +85,29 @@ BUGS = [
         "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 32))", AMX),
     Bug("loops, vector", "truncates to bf16 instead of rounding", "src/cpu/vector_math.cpp",
         "(bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16", "bits >> 16", AVX512 + ":" + VECTOR),
+
+    Bug("reference", "swaps the biases of gate and up", "src/cpu/truth.cpp",
+        "const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);\n"
+        "  const auto up_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);",
+        "const auto gate_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);\n"
+        "  const auto up_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);", BIAS + ":*CheckByHand*"),
+    Bug("reference", "leaves the bias out of the bound", "src/cpu/truth.cpp",
+        " + std::abs(gate_bias[j]);", ";", "*CheckByHand*:*CheckAgainstPlain*"),
+    Bug("loops", "swaps the biases of gate and up", "src/cpu/loops/products.cpp",
+        "if (p_.op == Op::gate_up) add_bias(bias_view(p_, item.operands, Half::gate), p_.dtype, panel, item.gate);",
+        "if (p_.op == Op::gate_up) add_bias(bias_view(p_, item.operands, Half::up), p_.dtype, panel, item.gate);",
+        BIAS),
+    Bug("loops", "skips the bias of a panel's last rows", "src/cpu/loops/bias.cpp",
+        "group < panel.columns; group", "group + tile_rows_of_weights <= panel.columns; group", BIAS),
+    Bug("loops", "gives every panel the first one's bias", "src/cpu/loops/bias.cpp",
+        "bias.map(panel.column + j)", "bias.map(j)", BIAS),
+    Bug("loops", "adds the bias of gate after the activation", "src/cpu/loops/products.cpp",
+        "    add_biases(item);\n    if (p_.op != Op::gemm) {\n"
+        "      activate(p_.activation, item.gate, item.sums(), item.gate);\n",
+        "    if (p_.op == Op::gemm) add_biases(item);\n    if (p_.op != Op::gemm) {\n"
+        "      activate(p_.activation, item.gate, item.sums(), item.gate);\n      add_biases(item);\n", BIAS),
+    Bug("composed", "leaves out the bias of down", "src/dispatch/mlp.cpp",
+        "second.up_bias = operands.down_bias;", "second.up_bias = nullptr;", BIAS),
 
     Bug("vector", "swaps gate and up", "src/cpu/act_and_mul.cpp",
         "const Source gate = source(operands, Half::gate, row);\n    const Source up = source(operands, Half::up, row);",

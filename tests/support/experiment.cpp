@@ -16,12 +16,21 @@ bool has_x(gatefold_op op) { return op != GATEFOLD_OP_ACT_AND_MUL; }
 bool has_gate(gatefold_op op) { return op != GATEFOLD_OP_GEMM; }
 bool has_weight_halves(gatefold_op op) { return op == GATEFOLD_OP_GATE_UP || op == GATEFOLD_OP_MLP; }
 
-bool packed(const Spec& spec) { return uses_layout(spec.op) && spec.layout.packed(); }
+bool is_packed(const Spec& spec) { return uses_layout(spec.op) && spec.layout.packed(); }
 
 void* device_pointer(const std::optional<Tensor>& tensor) { return tensor ? tensor->device() : nullptr; }
 void* host_pointer(std::optional<Tensor>& tensor) { return tensor ? tensor->host() : nullptr; }
 
 }  // namespace
+
+Biases biases_of(const Spec& s) {
+  const bool single = s.op == GATEFOLD_OP_GEMM || s.op == GATEFOLD_OP_GEMM_GATED;
+  if (single) return {.up = s.biases.up};
+  if (!has_weight_halves(s.op)) return {};
+  const bool down = s.op == GATEFOLD_OP_MLP && s.biases.down;
+  if (is_packed(s)) return {.gate = s.biases.gate || s.biases.up, .down = down};
+  return {.gate = s.biases.gate, .up = s.biases.up, .down = down};
+}
 
 std::string describe(const Spec& s) {
   std::string text = name(s.op) + " " + name(s.dtype);
@@ -30,15 +39,20 @@ std::string describe(const Spec& s) {
   return text + " T=" + std::to_string(s.tokens) + " D=" + std::to_string(s.hidden_size) +
          " F=" + std::to_string(s.intermediate_size) + " padding x,gate,up,down,out=" + std::to_string(s.padding.x) +
          "," + std::to_string(s.padding.gate) + "," + std::to_string(s.padding.up) + "," +
-         std::to_string(s.padding.down) + "," + std::to_string(s.padding.out) + " shift=" + std::to_string(s.shift);
+         std::to_string(s.padding.down) + "," + std::to_string(s.padding.out) + " shift=" + std::to_string(s.shift) +
+         " biases=" + std::to_string(biases_of(s).bits());
 }
 
 Experiment::Experiment(const Spec& spec, Random& random, Memory& memory) : spec_(spec), memory_(&memory) {
   if (spec_.op == GATEFOLD_OP_ACT_AND_MUL) spec_.hidden_size = 0;
   positions_ = positions(uses_layout(spec_.op) ? spec_.layout : Layout::separate(), spec_.intermediate_size);
   make_tensors();
+  make_biases();
   fill(random);
+  fill_biases(random);
 }
+
+bool Experiment::packed() const { return is_packed(spec_); }
 
 std::int64_t Experiment::columns() const {
   return spec_.op == GATEFOLD_OP_MLP ? spec_.hidden_size : spec_.intermediate_size;
@@ -50,20 +64,40 @@ void Experiment::make_tensors() {
   const std::int64_t T = spec_.tokens;
   const std::int64_t D = spec_.hidden_size;
   const std::int64_t F = spec_.intermediate_size;
-  const std::int64_t lines = packed(spec_) ? 2 * F : F;
+  const std::int64_t lines = packed() ? 2 * F : F;
   const Padding& pad = spec_.padding;
   if (has_x(spec_.op)) x_.emplace(make({T, D, D + pad.x, spec_.shift}));
   if (has_weight_halves(spec_.op)) {
     gate_.emplace(make({lines, D, D + pad.gate, spec_.shift}));
-    if (!packed(spec_)) up_.emplace(make({F, D, D + pad.up, spec_.shift}));
+    if (!packed()) up_.emplace(make({F, D, D + pad.up, spec_.shift}));
   } else {
     if (has_gate(spec_.op)) gate_.emplace(make({T, lines, lines + pad.gate, spec_.shift}));
     const bool operand = spec_.op == GATEFOLD_OP_ACT_AND_MUL;
     const std::int64_t row_length = operand ? F : D;
-    if (!packed(spec_)) up_.emplace(make({operand ? T : F, row_length, row_length + pad.up, spec_.shift}));
+    if (!packed()) up_.emplace(make({operand ? T : F, row_length, row_length + pad.up, spec_.shift}));
   }
   if (spec_.op == GATEFOLD_OP_MLP) down_.emplace(make({D, F, F + pad.down, spec_.shift}));
   out_.emplace(make_out());
+}
+
+void Experiment::make_biases() {
+  const std::int64_t F = spec_.intermediate_size;
+  const std::int64_t lines = packed() ? 2 * F : F;
+  const Biases biases = biases_of(spec_);
+  if (biases.gate) gate_bias_.emplace(make({1, lines, lines, spec_.shift}));
+  if (biases.up) up_bias_.emplace(make({1, F, F, spec_.shift}));
+  if (biases.down) down_bias_.emplace(make({1, spec_.hidden_size, spec_.hidden_size, spec_.shift}));
+}
+
+void Experiment::fill_biases(Random& random) {
+  const std::int64_t F = spec_.intermediate_size;
+  ValueSource source(random, spec_.values, spec_.dtype);
+  if (gate_bias_) source.fill(Role::gate_bias, 1, F, [&](auto, auto f, double value) { set_gate_bias(f, value); });
+  if (up_bias_tensor()) source.fill(Role::up_bias, 1, F, [&](auto, auto f, double value) { set_up_bias(f, value); });
+  if (down_bias_) {
+    source.fill(Role::gate_bias, 1, spec_.hidden_size,
+                [&](auto, auto d, double value) { down_bias_->set(0, d, value); });
+  }
 }
 
 void Experiment::fill(Random& random) {
@@ -104,6 +138,7 @@ Desc Experiment::desc(const std::string& implementation) const {
   const auto ld = [](const std::optional<Tensor>& tensor) { return tensor ? tensor->shape().ld : 0; };
   desc.ld = {.x = ld(x_), .gate = ld(gate_), .up = ld(up_), .down = ld(down_), .out = ld(out_)};
   desc.implementation = implementation;
+  desc.biases = biases_of(spec_);
   return desc;
 }
 
@@ -123,7 +158,10 @@ Args Experiment::device_args(Tensor& out, Tensor& workspace) const {
           .up = device_pointer(up_),
           .down = device_pointer(down_),
           .out = out.device(),
-          .workspace = {workspace.device(), static_cast<std::size_t>(workspace.shape().columns) * 2}};
+          .workspace = {workspace.device(), static_cast<std::size_t>(workspace.shape().columns) * 2},
+          .gate_bias = device_pointer(gate_bias_),
+          .up_bias = device_pointer(up_bias_),
+          .down_bias = device_pointer(down_bias_)};
 }
 
 Args Experiment::host_args() {
@@ -132,7 +170,10 @@ Args Experiment::host_args() {
           .gate = host_pointer(gate_),
           .up = host_pointer(up_),
           .down = host_pointer(down_),
-          .out = host_pointer(out_)};
+          .out = host_pointer(out_),
+          .gate_bias = host_pointer(gate_bias_),
+          .up_bias = host_pointer(up_bias_),
+          .down_bias = host_pointer(down_bias_)};
 }
 
 bool Experiment::run(const std::string& implementation) {
@@ -150,7 +191,7 @@ void Experiment::run(const Plan& plan) {
   workspace.upload();
   out_->poison();
   out_->upload();
-  for (auto* input : {&x_, &gate_, &up_, &down_}) {
+  for (auto* input : {&x_, &gate_, &up_, &down_, &gate_bias_, &up_bias_, &down_bias_}) {
     if (*input) (*input)->upload();
   }
 
@@ -160,8 +201,13 @@ void Experiment::run(const Plan& plan) {
   out_->expect_surroundings_unchanged("out");
   workspace.download();
   workspace.expect_surroundings_unchanged("workspace");
-  const std::pair<const char*, std::optional<Tensor>*> inputs[] = {
-      {"x", &x_}, {"gate", &gate_}, {"up", &up_}, {"down", &down_}};
+  const std::pair<const char*, std::optional<Tensor>*> inputs[] = {{"x", &x_},
+                                                                   {"gate", &gate_},
+                                                                   {"up", &up_},
+                                                                   {"down", &down_},
+                                                                   {"gate_bias", &gate_bias_},
+                                                                   {"up_bias", &up_bias_},
+                                                                   {"down_bias", &down_bias_}};
   for (const auto& [input_name, input] : inputs) {
     if (!*input) continue;
     (*input)->download();

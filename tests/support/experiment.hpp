@@ -38,7 +38,11 @@ struct Spec {
   Values values = Values::zero_mean;
   Padding padding{};
   std::int64_t shift = 0;  // elements by which every pointer lies behind a 256-byte boundary
+  Biases biases{};         // those of them that the op has; of a packed layout gate and up come together
 };
+
+inline constexpr Biases every_bias{.gate = true, .up = true, .down = true};
+Biases biases_of(const Spec& spec);  // as a description has them
 std::string describe(const Spec& spec);
 
 // One op on fresh data: the operands in guarded memory, as a spec wants them.
@@ -65,6 +69,9 @@ class Experiment {
   double gate_operand(std::int64_t t, std::int64_t f) const { return gate_->get(t, positions_.gate[f]); }
   double up_operand(std::int64_t t, std::int64_t f) const { return up_tensor().get(t, positions_.up[f]); }
   double down(std::int64_t d, std::int64_t f) const { return down_->get(d, f); }
+  double gate_bias(std::int64_t f) const { return gate_bias_ ? gate_bias_->get(0, positions_.gate[f]) : 0.0; }
+  double up_bias(std::int64_t f) const { return up_bias_tensor() ? up_bias_tensor()->get(0, positions_.up[f]) : 0.0; }
+  double down_bias(std::int64_t d) const { return down_bias_ ? down_bias_->get(0, d) : 0.0; }
   double out(std::int64_t t, std::int64_t c) const { return out_->get(t, c); }
 
   void set_gate_operand(std::int64_t t, std::int64_t f, double value) { gate_->set(t, positions_.gate[f], value); }
@@ -74,6 +81,10 @@ class Experiment {
   void set_gate_weight(std::int64_t f, std::int64_t k, double value) { gate_->set(positions_.gate[f], k, value); }
   void set_up_weight(std::int64_t f, std::int64_t k, double value) {
     (up_ ? *up_ : *gate_).set(positions_.up[f], k, value);
+  }
+  void set_gate_bias(std::int64_t f, double value) { gate_bias_->set(0, positions_.gate[f], value); }
+  void set_up_bias(std::int64_t f, double value) {
+    (up_bias_ ? *up_bias_ : *gate_bias_).set(0, positions_.up[f], value);
   }
   void set_x(std::int64_t t, std::int64_t k, double value) { x_->set(t, k, value); }
   void set_down(std::int64_t d, std::int64_t f, double value) { down_->set(d, f, value); }
@@ -88,14 +99,19 @@ class Experiment {
 
  private:
   const Tensor& up_tensor() const { return up_ ? *up_ : *gate_; }
+  bool packed() const;
+  const std::optional<Tensor>& up_bias_tensor() const { return packed() ? gate_bias_ : up_bias_; }
   Tensor make(const Shape& shape) const;
   void make_tensors();
+  void make_biases();
   void fill(Random& random);
+  void fill_biases(Random& random);
 
   Spec spec_;
   Memory* memory_;
   Positions positions_;
   std::optional<Tensor> x_, gate_, up_, down_, out_;
+  std::optional<Tensor> gate_bias_, up_bias_, down_bias_;  // of a packed layout the first holds both halves
 };
 
 }  // namespace gatefold::test

@@ -143,13 +143,17 @@ Element first_half(const Experiment& e, const Operands& o, const Constants& c, s
     up.value = e.up_operand(t, f);
   } else {
     up = product(o.x.data() + t * D, o.up_weight.data() + f * D, D);
+    up.add(1.0L, e.up_bias(f));
   }
   switch (spec.op) {
     case GATEFOLD_OP_GEMM: return {up.value, c.rounding * std::abs(up.value) + c.gamma_hidden * up.magnitude + c.floor};
     case GATEFOLD_OP_ACT_AND_MUL:
     case GATEFOLD_OP_GEMM_GATED: gate.value = e.gate_operand(t, f); break;
     case GATEFOLD_OP_GATE_UP:
-    case GATEFOLD_OP_MLP: gate = product(o.x.data() + t * D, o.gate_weight.data() + f * D, D); break;
+    case GATEFOLD_OP_MLP:
+      gate = product(o.x.data() + t * D, o.gate_weight.data() + f * D, D);
+      gate.add(1.0L, e.gate_bias(f));
+      break;
   }
   return gated(spec.activation, c, gate, up);
 }
@@ -195,6 +199,7 @@ std::vector<Bounded> independent_truth(const Experiment& e, gatefold_data data) 
         y.add(row[f].value, down);
         passed_on.add(row[f].bound, down);
       }
+      y.add(1.0L, e.down_bias(d));
       const Real magnitude = y.magnitude + passed_on.magnitude;  // of the sum over the h that was computed
       const Real before_rounding = passed_on.magnitude + c.gamma_intermediate * magnitude;
       const Real bound = before_rounding + c.rounding * (std::abs(y.value) + before_rounding) + c.floor;

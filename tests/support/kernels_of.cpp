@@ -28,6 +28,7 @@ std::vector<std::string> kernels_of(const Spec& spec, const std::string& impleme
   desc.intermediate_size = spec.intermediate_size;
   desc.ld = leading_dimensions(spec);
   desc.implementation = implementation;
+  desc.biases = biases_of(spec);
   try {
     std::vector<std::string> names = Plan(desc).kernels(implementation);
     for (std::string& name : names) name.insert(0, implementation + ":");

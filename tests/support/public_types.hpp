@@ -7,5 +7,6 @@ namespace gatefold::test {
 
 using Layout = v0::Layout;
 using Activation = v0::Activation;
+using Biases = v0::Biases;
 
 }  // namespace gatefold::test

@@ -6,7 +6,7 @@ namespace gatefold::test {
 
 double ValueSource::draw(Role role, std::int64_t columns) {
   const bool weights = role == Role::gate_weights || role == Role::up_weights;
-  const bool up = role == Role::up_weights || role == Role::up_operand;
+  const bool up = role == Role::up_weights || role == Role::up_operand || role == Role::up_bias;
   const double scale = (weights ? 1.0 / std::sqrt(static_cast<double>(columns)) : 1.0) * (up ? 1.5 : 1.0);
   switch (values_) {
     case Values::zero_mean: return std::normal_distribution<double>(0.0, scale)(random_);

@@ -13,7 +13,7 @@ class ValueSource {
   ValueSource(Random& random, Values values, gatefold_dtype dtype) : random_(random), values_(values), dtype_(dtype) {}
 
   // Weights are scaled by their number of columns, so that sums over them come out near 1.
-  enum class Role { activations, gate_weights, up_weights, gate_operand, up_operand };
+  enum class Role { activations, gate_weights, up_weights, gate_operand, up_operand, gate_bias, up_bias };
   template <class Set>
   void fill(Role role, std::int64_t rows, std::int64_t columns, Set set) {
     for (std::int64_t row = 0; row < rows; ++row) {

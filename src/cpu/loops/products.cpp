@@ -5,6 +5,7 @@
 
 #include "core/arithmetic.hpp"
 #include "cpu/implementations.hpp"
+#include "cpu/loops/bias.hpp"
 #include "cpu/loops/kernel.hpp"
 #include "cpu/threads.hpp"
 #include "cpu/vector_math.hpp"
@@ -13,7 +14,7 @@
 //
 //   for each block of tokens and panel of weight rows, shared out among threads
 //     gate = x . w_gate^T          sums in the cache, [rows / 4][tokens][4]
-//     up   = x . w_up^T
+//     up   = x . w_up^T            and each its bias
 //     act(gate) * up, then rounded once to the output's columns
 //
 // A panel's rows are found by the layout's map, so that nothing is packed, and one layout is as good as another. How
@@ -181,6 +182,7 @@ class LoopsExecutor final : public Executor {
     if (p_.op == Op::gate_up) multiply_half(item, Half::gate, item.gate);
     if (p_.op == Op::gemm_gated) load_gate(item);
     multiply_half(item, Half::up, item.up);
+    add_biases(item);
     if (p_.op != Op::gemm) {
       activate(p_.activation, item.gate, item.sums(), item.gate);
       multiply(p_.activation, item.gate, item.up, item.sums(), item.up);
@@ -199,6 +201,12 @@ class LoopsExecutor final : public Executor {
                       .depth = p_.hidden_size,
                       .sums = sums,
                       .scratch = item.scratch});
+  }
+
+  void add_biases(const Item& item) const {
+    const PanelShape panel{item.column, item.columns, item.tokens};
+    if (p_.op == Op::gate_up) add_bias(bias_view(p_, item.operands, Half::gate), p_.dtype, panel, item.gate);
+    add_bias(bias_view(p_, item.operands, Half::up), p_.dtype, panel, item.up);
   }
 
   // Past the last row, the last again: its sums are left where they are.

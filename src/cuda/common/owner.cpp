@@ -14,7 +14,7 @@ struct Tensor {
 };
 
 // D = 0 leaves the operands of the product empty, and their pointers may then be anything.
-std::array<Tensor, 6> tensors_of(const Problem& p, const Operands& o) {
+std::array<Tensor, 9> tensors_of(const Problem& p, const Operands& o) {
   const bool reads_gate_values = p.op == Op::act_and_mul || p.op == Op::gemm_gated;
   const bool has_product = p.hidden_size > 0;
   const bool reads_up = p.op == Op::act_and_mul || has_product;
@@ -23,6 +23,9 @@ std::array<Tensor, 6> tensors_of(const Problem& p, const Operands& o) {
            {"gate", reads_gate_values || has_product ? o.gate : nullptr},
            {"up", reads_up ? o.up : nullptr},
            {"down", has_product ? o.down : nullptr},
+           {"gate_bias", o.gate_bias},
+           {"up_bias", o.up_bias},
+           {"down_bias", o.down_bias},
            {"workspace", o.workspace_size > 0 ? o.workspace : nullptr}}};
 }
 

@@ -19,11 +19,23 @@ struct RowView {
   __device__ __forceinline__ const std::byte* row(std::int64_t j) const { return base + lines(j) * stride; }
 };
 
+// Element j is element lines(j) of base, which is null where there is no bias.
+struct BiasParams {
+  const std::byte* base = nullptr;
+  LineMap lines;
+
+  template <class Element>
+  __device__ __forceinline__ float add_to(float sum, std::int64_t j) const {
+    return base == nullptr ? sum : sum + to_float(reinterpret_cast<const Element*>(base)[lines(j)]);
+  }
+};
+
 struct ProductParams {
-  RowView x;     // [tokens, depth]
-  RowView gate;  // gate_up: weights [columns, depth]; gemm_gated: values [tokens, columns]
-  RowView up;    // weights [columns, depth]
-  RowView out;   // [tokens, columns]
+  RowView x;                      // [tokens, depth]
+  RowView gate;                   // gate_up: weights [columns, depth]; gemm_gated: values [tokens, columns]
+  RowView up;                     // weights [columns, depth]
+  RowView out;                    // [tokens, columns]
+  BiasParams gate_bias, up_bias;  // [columns]
   std::int64_t tokens, columns, depth;
   std::int64_t column_tiles;
 };
@@ -116,8 +128,10 @@ __global__ void __launch_bounds__(SimtTile::threads)
       const std::int64_t row = row0 + threadIdx.x / SimtTile::lanes + i * SimtTile::lanes;
       const std::int64_t column = column0 + threadIdx.x % SimtTile::lanes + j * SimtTile::lanes;
       if (row >= p.tokens || column >= p.columns) continue;
-      float h = up_sums[i][j];
-      if constexpr (product == Product::gate_up) h = activation(gate_sums[i][j], h);
+      float h = p.up_bias.add_to<Element>(up_sums[i][j], column);
+      if constexpr (product == Product::gate_up) {
+        h = activation(p.gate_bias.add_to<Element>(gate_sums[i][j], column), h);
+      }
       if constexpr (product == Product::gemm_gated) {
         h = activation(to_float(reinterpret_cast<const Element*>(p.gate.row(row))[column]), h);
       }

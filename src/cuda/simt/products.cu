@@ -29,6 +29,10 @@ ProductParams product_params(const Problem& p, const Operands& o) {
     params.gate = {gate.base, gate.map, gate.ld * size};
     params.up = {up.base, up.map, up.ld * size};
   }
+  const BiasView gate_bias = bias_view(p, o, Half::gate);
+  const BiasView up_bias = bias_view(p, o, Half::up);
+  params.gate_bias = {gate_bias.base, gate_bias.map};
+  params.up_bias = {up_bias.base, up_bias.map};
   params.tokens = o.tokens;
   params.columns = F;
   params.depth = p.hidden_size;
