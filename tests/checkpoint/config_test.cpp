@@ -82,6 +82,13 @@ TEST_F(Config, Sizes) {
   expect_refused(R"({"intermediate_size":"1536"})", {"intermediate_size", "\"1536\""});
 }
 
+TEST_F(Config, MlpBias) {
+  EXPECT_EQ(read(R"({"mlp_bias": true})").mlp_bias, true);
+  EXPECT_EQ(read(R"({"mlp_bias": false})").mlp_bias, false);
+  EXPECT_FALSE(read(R"({"mlp_bias": null})").mlp_bias.has_value());
+  expect_refused(R"({"mlp_bias": 1})", {"mlp_bias is 1", "not true or false"});
+}
+
 TEST_F(Config, MultimodalModelsAreReadFromTextConfig) {
   const auto config =
       read(R"({"model_type":"gemma3","hidden_size":1,"text_config":{"hidden_size":2560,"model_type":"gemma3_text"}})");

@@ -75,6 +75,31 @@ TEST(Generate, TheSeedDecidesEveryByte) {
   EXPECT_NE(a, read_file(folder / "c/model.safetensors"));
 }
 
+TEST(Generate, BiasesBesideTheSameWeights) {
+  const TemporaryFolder folder;
+  GenerateOptions options = small();
+  generate_checkpoint(folder / "without", options);
+  options.mlp_bias = true;
+  std::uint64_t announced = 0;
+  options.progress = [&](std::uint64_t, std::uint64_t total) { announced = total; };
+  generate_checkpoint(folder / "with", options);
+  EXPECT_EQ(announced, 2U * (3 * 48 * 80 + 2 * 80 + 48) * 2);
+  const Checkpoint with_file(folder / "with");
+  EXPECT_EQ(with_file.config()->mlp_bias, true);
+  const MlpLayer with = with_file.layer(1);
+  const MlpLayer without = Checkpoint(folder / "without").layer(1);
+  ASSERT_TRUE(with.gate_bias && with.up_bias && with.down_bias);
+  EXPECT_FALSE(without.biases().any());
+  EXPECT_TRUE(std::ranges::equal(with.gate.tensor.range(), without.gate.tensor.range()));
+  EXPECT_TRUE(std::ranges::equal(with.down.tensor.range(), without.down.tensor.range()));
+  EXPECT_FALSE(std::ranges::equal(with.gate_bias->tensor.range(), with.up_bias->tensor.range()));
+  options.layout = Layout::gate_up();
+  options.overwrite = true;
+  options.sharded = true;
+  generate_checkpoint(folder / "with", options);
+  EXPECT_EQ(Checkpoint(folder / "with").layer(0).gate_bias->tensor.shape, (Shape{160}));
+}
+
 TEST(Generate, TensorsDifferFromEachOther) {
   const TemporaryFolder folder;
   generate_checkpoint(folder.path(), small());

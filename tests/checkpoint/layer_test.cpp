@@ -121,10 +121,80 @@ TEST_F(Layer, TypesThatDisagreeOrCannotBeComputed) {
                      {"fp8.safetensors", "gate_proj", "F8_E4M3", "expected BF16, F16 or F32"});
 }
 
-TEST_F(Layer, BiasesAreRefusedRatherThanIgnored) {
+std::string bias(const std::string& projection) { return "model.layers.0.mlp." + projection + ".bias"; }
+
+std::vector<OwnedTensor> separate_with_biases() {
   auto tensors = separate();
-  tensors.emplace_back("model.layers.0.mlp.up_proj.bias", bf16, Shape{F});
-  expect_refused(tensors, {"up_proj.bias", "not supported"});
+  tensors.emplace_back(bias("gate_proj"), bf16, Shape{F}, 400);
+  tensors.emplace_back(bias("up_proj"), bf16, Shape{F}, 500);
+  tensors.emplace_back(bias("down_proj"), bf16, Shape{D}, 600);
+  return tensors;
+}
+
+TEST_F(Layer, Biases) {
+  EXPECT_FALSE(Checkpoint(file(separate())).layer(0).biases().any());
+  const auto tensors = separate_with_biases();
+  const MlpLayer layer = Checkpoint(file(tensors)).layer(0);
+  ASSERT_TRUE(layer.gate_bias && layer.up_bias && layer.down_bias);
+  EXPECT_TRUE(std::ranges::equal(layer.gate_bias->tensor.range(), tensors[3].memory));
+  EXPECT_TRUE(std::ranges::equal(layer.up_bias->tensor.range(), tensors[4].memory));
+  EXPECT_TRUE(std::ranges::equal(layer.down_bias->tensor.range(), tensors[5].memory));
+  layer.release();
+  layer.will_need();
+  EXPECT_TRUE(std::ranges::equal(layer.up_bias->tensor.range(), tensors[4].memory));
+
+  auto up_alone = separate();
+  up_alone.push_back(tensors[4]);
+  const Biases biases = Checkpoint(file(up_alone)).layer(0).biases();
+  EXPECT_TRUE(biases.up && !biases.gate && !biases.down);
+}
+
+TEST_F(Layer, PackedBias) {
+  const MlpLayer layer = Checkpoint(file({{weight("gate_up_proj"), bf16, {2 * F, D}},
+                                          {weight("down_proj"), bf16, {D, F}},
+                                          {bias("gate_up_proj"), bf16, Shape{2 * F}}}))
+                             .layer(0);
+  EXPECT_TRUE(layer.gate_bias.has_value());
+  EXPECT_FALSE(layer.up_bias || layer.down_bias);
+}
+
+TEST_F(Layer, BiasesThatDisagree) {
+  auto tensors = separate_with_biases();
+  tensors[3] = {bias("gate_proj"), bf16, Shape{F + 1}};
+  expect_refused(tensors, {"gate_proj.bias", "[11]", "expected [10]", "[10, 6]"});
+  tensors = separate_with_biases();
+  tensors[5] = {bias("down_proj"), bf16, Shape{F}};
+  expect_refused(tensors, {"down_proj.bias", "[10]", "expected [6]", "[6, 10]"});
+  tensors = separate_with_biases();
+  tensors[4] = {bias("up_proj"), bf16, Shape{F, 1}};
+  expect_refused(tensors, {"up_proj.bias", "[10, 1]", "expected [10]"});
+  tensors = separate_with_biases();
+  tensors[4] = {bias("up_proj"), GATEFOLD_DTYPE_FP32, Shape{F}};
+  expect_refused(tensors, {"up_proj.bias", "F32", "up_proj.weight", "BF16"});
+  tensors = separate();
+  tensors.emplace_back(bias("gate_up_proj"), bf16, Shape{2 * F});
+  expect_refused(tensors, {"gate_up_proj.bias belongs to", "gate_proj.weight"});
+  expect_refused({{weight("gate_up_proj"), bf16, {2 * F, D}},
+                  {weight("down_proj"), bf16, {D, F}},
+                  {bias("up_proj"), bf16, Shape{F}}},
+                 {"up_proj.bias belongs to", "gate_up_proj.weight"});
+}
+
+TEST_F(Layer, BiasesAndConfigAgree) {
+  const auto expect_config_refuses = [&](const std::vector<OwnedTensor>& tensors,
+                                         const std::vector<std::string>& parts) {
+    const auto path = file(tensors);
+    expect_input_error([&] { (void)Checkpoint(path).layer(0); }, parts);
+  };
+  write_file(folder_ / "config.json", R"({"hidden_act": "silu", "mlp_bias": true})");
+  EXPECT_TRUE(Checkpoint(file(separate_with_biases())).layer(0).biases().any());
+  auto tensors = separate_with_biases();
+  tensors.pop_back();
+  expect_config_refuses(tensors, {"config.json: mlp_bias is true", "layer 0", "down_proj.weight"});
+  expect_config_refuses(separate(), {"config.json: mlp_bias is true"});
+  write_file(folder_ / "config.json", R"({"hidden_act": "silu", "mlp_bias": false})");
+  EXPECT_FALSE(Checkpoint(file(separate())).layer(0).biases().any());
+  expect_config_refuses(separate_with_biases(), {"config.json: mlp_bias is false", "gate_proj.bias"});
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 """gatefold run: the ways, their checks, and the tensors that it reads and writes."""
 
+import itertools
 import math
 import random
 import struct
 
-from support import QUICK, ToolTest, read_safetensors, rows_of, write_safetensors
+from support import QUICK, ToolTest, floats, read_safetensors, rows_of, write_safetensors
 
 FIELDS = {
     "op", "model", "tokens", "hidden_size", "intermediate_size", "dtype", "activation", "layout", "provider",
@@ -18,9 +19,9 @@ def silu(v):
     return v / (1 + math.exp(-v))
 
 
-def product(a, b):
-    """a . b^T"""
-    return [[sum(p * q for p, q in zip(row, other)) for other in b] for row in a]
+def product(a, b, bias):
+    """a . b^T + bias"""
+    return [[sum(p * q for p, q in zip(row, other)) + c for other, c in zip(b, bias)] for row in a]
 
 
 class Run(ToolTest):
@@ -64,20 +65,25 @@ class Run(ToolTest):
         x_file = self.folder / "x.safetensors"
         write_safetensors(x_file, {"x": ("F32", [tokens, hidden], struct.pack(f"<{len(x)}f", *x))})
         sizes = ("--hidden-size", hidden, "--intermediate-size", intermediate, "--dtype", "fp32")
-        for layout in ("separate", "gate_up"):
-            folder = self.checkpoint(*sizes, "--layout", layout, name=layout)
+        for layout, bias in itertools.product(("separate", "gate_up"), ((), ("--mlp-bias",))):
+            folder = self.checkpoint(*sizes, "--layout", layout, *bias, name=layout + "".join(bias))
             output = self.folder / f"{layout}.safetensors"
             table = self.table("run", folder, "--input", x_file, "--output", output, *QUICK)
             self.assertEqual({row["tokens"] for row in table["rows"]}, {tokens})
             self.assertIsNone(table["context"]["seed"])
 
             weights = read_safetensors(folder / "model.safetensors")
-            mlp = {name.split(".")[-2]: rows_of(tensor) for name, tensor in weights.items()}
+            mlp = {name.split(".")[-2]: rows_of(weights[name]) for name in weights if name.endswith("weight")}
+            biases = {name.split(".")[-2]: floats(weights[name][2]) for name in weights if name.endswith("bias")}
+            self.assertEqual(bool(biases), bool(bias))
             both = mlp.get("gate_up_proj") or mlp["gate_proj"] + mlp["up_proj"]
+            none = (0.0,) * intermediate
+            b_both = biases.get("gate_up_proj") or biases.get("gate_proj", none) + biases.get("up_proj", none)
             inputs = rows_of(read_safetensors(x_file)["x"])
-            gate, up = product(inputs, both[:intermediate]), product(inputs, both[intermediate:])
+            gate = product(inputs, both[:intermediate], b_both[:intermediate])
+            up = product(inputs, both[intermediate:], b_both[intermediate:])
             h = [[silu(g) * u for g, u in zip(*pair)] for pair in zip(gate, up)]
-            wanted = {"h": h, "y": product(h, mlp["down_proj"])}
+            wanted = {"h": h, "y": product(h, mlp["down_proj"], biases.get("down_proj", (0.0,) * hidden))}
             written = read_safetensors(output)
             self.assertEqual(set(written), {"h", "y"})
             for name, rows in wanted.items():
@@ -122,6 +128,24 @@ class Run(ToolTest):
         table = self.table("run", folder, "--tokens", 4, "--whole-block", *QUICK)
         self.assertTrue(table["context"]["mlp_at_once"])
         self.assertEqual(table["rows"][-1]["way"], "mlp")
+
+    def test_biases_pass_every_check(self):
+        """Each way, the mlp at once among them, in each layout and type. A way's ops are held against their own inputs:
+        that they are given the right bias shows in the distance of h from the truth of the whole, some 4 roundings."""
+        for dtype, largest in (("bf16", 8e-3), ("fp16", 1e-3), ("fp32", 2e-6)):
+            for layout in ("separate", "gate_up"):
+                folder = self.checkpoint("--hidden-size", 40, "--intermediate-size", 56, "--dtype", dtype, "--layout",
+                                         layout, "--mlp-bias", name=dtype + layout)  # fmt: skip
+                for activation in ("silu", "swiglu_clamped"):
+                    table = self.table("run", folder, "--tokens", 19, "--activation", activation, "--whole-block",
+                                       *QUICK)  # fmt: skip
+                    self.assertEqual([row["way"] for row in table["rows"]], WAYS)
+                    for row in table["rows"]:
+                        self.assertEqual(row["violations"], 0, row["way"])
+                        self.assertGreater(row["max_bound_ratio"], 0, row["way"])
+                        self.assertLess(row["relative_l2"], largest, row["way"])
+                    self.assertEqual(table["context"]["biases"],
+                                     "gate + up + down" if layout == "separate" else "gate + down")  # fmt: skip
 
     def test_mlp_at_once_is_checked(self):
         """Every activation, layout and type, to the bound that carries h's through w_down."""

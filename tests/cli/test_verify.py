@@ -30,6 +30,17 @@ class Verify(ToolTest):
         self.assertGreater(fused["relative_mean"], 1e-3)
         self.assertLess(fused["relative_mean"], 1.9e-3)
 
+    def test_biases(self):
+        for layout in ("separate", "up_gate", "interleaved_gate_up:1"):
+            rows = self.comparisons("--sizes", "96", "--iterations", 2, "--bias", "--layout", layout)
+            fused, unfused = rows[96, "fused", "fp64"], rows[96, "unfused", "fp64"]
+            self.assertEqual(fused["violations"], 0)
+            self.assertLess(fused["relative_mean"], 1.9e-3)
+            self.assertLess(fused["relative_mean"], 0.65 * unfused["relative_mean"])
+        # Beyond 1024 rows and columns are sampled, and with them the biases.
+        rows = self.comparisons("--sizes", "1025", "--iterations", 1, "--bias", "--layout", "interleaved_up_gate:1")
+        self.assertEqual(rows[1025, "fused", "fp64"]["violations"], 0)
+
     def test_other_types(self):
         for dtype, largest in (("fp16", 2.4e-4), ("fp32", 1e-6)):
             rows = self.comparisons("--sizes", "64", "--iterations", 2, "--dtype", dtype, "--activation", "gelu_tanh")

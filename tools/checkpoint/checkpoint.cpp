@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "checkpoint/input_error.hpp"
@@ -138,6 +139,22 @@ LayerTensor Checkpoint::tensor(const std::string& name) const {
   return {file, file->at(name)};
 }
 
+std::optional<LayerTensor> Checkpoint::tensor_if_there(const std::string& name) const {
+  return files_.contains(name) ? std::optional(tensor(name)) : std::nullopt;
+}
+
+// A bias of a projection that isn't used would be missed silently.
+void Checkpoint::expect_no_other_bias(const std::string& mlp, bool packed) const {
+  constexpr std::array<std::string_view, 2> apart{"gate_proj", "up_proj"};
+  constexpr std::array<std::string_view, 1> together{"gate_up_proj"};
+  for (const std::string_view projection : packed ? std::span<const std::string_view>(apart) : together) {
+    const std::string name = mlp + std::string(projection);
+    if (!files_.contains(name + ".bias")) continue;
+    throw_input_error(path_.string(), ": tensor ", name, ".bias belongs to ", name,
+                      ".weight, but the layer is read from ", mlp, packed ? "gate_up_proj.weight" : "gate_proj.weight");
+  }
+}
+
 std::vector<std::int64_t> Checkpoint::layers() const {
   std::set<std::int64_t> layers;
   for (const auto& [name, file] : files_) {
@@ -164,10 +181,6 @@ std::string Checkpoint::find_mlp(std::int64_t index) const {
 
 MlpLayer Checkpoint::layer(std::int64_t index) const {
   const std::string mlp = find_mlp(index);
-  for (const std::string_view projection : projections) {
-    const std::string bias = mlp + std::string(projection) + ".bias";
-    if (files_.contains(bias)) throw_input_error(path_.string(), ": tensor ", bias, ": a bias is not supported");
-  }
   const bool packed = files_.contains(mlp + "gate_up_proj.weight") && !files_.contains(mlp + "gate_proj.weight");
   MlpLayer layer;
   layer.index = index;
@@ -175,6 +188,10 @@ MlpLayer Checkpoint::layer(std::int64_t index) const {
   layer.gate = tensor(mlp + (packed ? "gate_up_proj.weight" : "gate_proj.weight"));
   if (!packed) layer.up = tensor(mlp + "up_proj.weight");
   layer.down = tensor(mlp + "down_proj.weight");
+  expect_no_other_bias(mlp, packed);
+  layer.gate_bias = tensor_if_there(mlp + (packed ? "gate_up_proj.bias" : "gate_proj.bias"));
+  if (!packed) layer.up_bias = tensor_if_there(mlp + "up_proj.bias");
+  layer.down_bias = tensor_if_there(mlp + "down_proj.bias");
   complete_layer(layer, config_);
   return layer;
 }

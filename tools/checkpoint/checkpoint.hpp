@@ -37,6 +37,8 @@ class Checkpoint {
   void add_index(const std::filesystem::path& index);
   std::string find_mlp(std::int64_t index) const;
   LayerTensor tensor(const std::string& name) const;
+  std::optional<LayerTensor> tensor_if_there(const std::string& name) const;
+  void expect_no_other_bias(const std::string& mlp, bool packed) const;
 
   std::filesystem::path path_;
   std::vector<std::filesystem::path> described_by_;  // the index, config.json

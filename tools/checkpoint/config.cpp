@@ -56,6 +56,14 @@ std::optional<std::int64_t> find_size(const json& config, const char* key, const
   return value->get<std::int64_t>();
 }
 
+std::optional<bool> find_flag(const json& config, const char* key, const std::string& file) {
+  const json* value = find(config, key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean())
+    throw_input_error(file, ": ", key, " is ", value->dump(-1, ' ', true), ", not true or false");
+  return value->get<bool>();
+}
+
 // Models whose code has a default that their config.json may leave out.
 std::optional<Activation> default_activation(const std::string& model_type) {
   if (model_type.starts_with("gemma")) return Activation::gelu_tanh();
@@ -105,6 +113,7 @@ ModelConfig read_config(const std::filesystem::path& path) {
   result.activation = read_activation(config, result.model_type, file);
   result.hidden_size = find_size(config, "hidden_size", file);
   result.intermediate_size = find_size(config, "intermediate_size", file);
+  result.mlp_bias = find_flag(config, "mlp_bias", file);
   return result;
 }
 

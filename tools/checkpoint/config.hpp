@@ -16,6 +16,7 @@ struct ModelConfig {
   std::optional<Activation> activation;
   std::optional<std::int64_t> hidden_size;
   std::optional<std::int64_t> intermediate_size;
+  std::optional<bool> mlp_bias;
 };
 
 // Throws InputError. Multimodal models are read from their text_config.

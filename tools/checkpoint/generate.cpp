@@ -4,6 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -46,10 +47,17 @@ std::vector<WeightSpec> layer_weights(const GenerateOptions& options, std::int64
   }
   specs.push_back({mlp + "down_proj.weight", type, {D, F}});
   std::vector<WeightSpec> weights;
-  for (TensorSpec& spec : specs) {
-    const auto tensor = static_cast<std::uint64_t>(layer) * 3 + weights.size();
-    const std::int64_t fan_in = spec.shape[1];
+  const auto draw = [&](TensorSpec spec, std::uint64_t tensor, std::int64_t fan_in) {
     weights.push_back({std::move(spec), tensor_stream(options.seed, tensor, fan_in)});
+  };
+  const auto first = static_cast<std::uint64_t>(layer) * 3;
+  for (std::size_t i = 0; i < specs.size(); ++i) draw(specs[i], first + i, specs[i].shape[1]);
+  if (!options.mlp_bias) return weights;
+  // Numbered from the end of the range, so that the weights are the same with and without them.
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::string weight = specs[i].name;
+    const std::string name = weight.substr(0, weight.size() - std::string_view("weight").size()) + "bias";
+    draw({name, type, {specs[i].shape[0]}}, ~(first + i), specs[i].shape[1]);
   }
   return weights;
 }
@@ -69,14 +77,19 @@ void check_options(const fs::path& folder, const GenerateOptions& options) {
 
 // The bytes of all weights, checked against overflow.
 std::uint64_t total_bytes(const fs::path& folder, const GenerateOptions& options) {
-  // 3 * L * F * D elements.
-  const auto bytes =
-      tensor_bytes(element_type(options.dtype), {3, options.layers, options.intermediate_size, options.hidden_size});
-  if (!bytes) {
+  const ElementType type = element_type(options.dtype);
+  // 3 * L * F * D elements, more than the biases' 2 * F + D are.
+  const auto bytes = tensor_bytes(type, {3, options.layers, options.intermediate_size, options.hidden_size});
+  std::uint64_t total = bytes.value_or(0);
+  if (bytes && options.mlp_bias) {
+    const auto biases = tensor_bytes(type, {options.layers, 2 * options.intermediate_size + options.hidden_size});
+    if (biases && !__builtin_add_overflow(*bytes, *biases, &total)) return total;
+  }
+  if (!bytes || options.mlp_bias) {
     throw_input_error(folder.string(), ": ", options.layers, " layers of ", options.intermediate_size, " x ",
                       options.hidden_size, " overflow");
   }
-  return *bytes;
+  return total;
 }
 
 void require_space(const FolderSwitch& target, std::uint64_t bytes) {
@@ -108,8 +121,7 @@ class Generator {
 
   void append(SafetensorsWriter& writer, const WeightSpec& weight) {
     const auto element_size = static_cast<std::uint64_t>(weight.tensor.type.bits / 8);
-    const auto elements = static_cast<std::uint64_t>(weight.tensor.shape[0] * weight.tensor.shape[1]);
-    const std::uint64_t bytes = elements * element_size;  // total_bytes has checked that all of them fit
+    const std::uint64_t bytes = *tensor_bytes(weight.tensor.type, weight.tensor.shape);  // as total_bytes has checked
     for (std::uint64_t begin = 0; begin < bytes; begin += buffer_.size()) {
       buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes - begin, bytes_per_thread * threads_)));
       fill_buffer(weight.stream, begin / element_size, element_size);
@@ -179,6 +191,7 @@ void write_config(FolderSwitch& target, const GenerateOptions& options) {
       {"model_type", "gatefold_mlp"},        {"hidden_act", config_activation_name(options.activation.kind)},
       {"hidden_size", options.hidden_size},  {"intermediate_size", options.intermediate_size},
       {"num_hidden_layers", options.layers}, {"torch_dtype", dtype}};
+  if (options.mlp_bias) config["mlp_bias"] = true;
   if (options.activation.kind == GATEFOLD_ACTIVATION_SWIGLU_CLAMPED) config["swiglu_limit"] = options.activation.limit;
   write_text(target, config_name, config);
 }

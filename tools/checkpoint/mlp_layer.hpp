@@ -31,6 +31,15 @@ struct MlpLayer {
   std::optional<LayerTensor> up;         // [F, D]; gate_up: empty
   LayerTensor down;                      // [D, F]
 
+  // The vectors that are there; gate_up: one for both halves, in the order of the weight's rows.
+  std::optional<LayerTensor> gate_bias;  // [F]; gate_up: [2F]
+  std::optional<LayerTensor> up_bias;    // [F]; gate_up: empty
+  std::optional<LayerTensor> down_bias;  // [D]
+
+  Biases biases() const {
+    return {.gate = gate_bias.has_value(), .up = up_bias.has_value(), .down = down_bias.has_value()};
+  }
+
   void release() const;
   void will_need() const;
 };

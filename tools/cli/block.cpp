@@ -27,12 +27,22 @@ void require_addressable(const Block& block) {
 HalfRows half_rows(const Block& block, bool up_half) {
   const std::int64_t D = block.hidden_size;
   const bool interleaved = block.layout.block() != 0;
-  return {block.layout.block() <= 1, weight_row(block, up_half, 0) * D, interleaved ? 2 * D : D};
+  const bool strided = block.layout.block() == 0 || (block.layout.block() == 1 && !block.biases.gate);
+  return {strided, weight_row(block, up_half, 0) * D, interleaved ? 2 * D : D};
 }
 
 const std::byte* half_weights(const Block& block, const Tensors& tensors, bool up_half) {
   if (!block.layout.packed()) return up_half ? tensors.w_up : tensors.w_gate;
   return tensors.w_gate == nullptr ? nullptr : tensors.w_gate + half_rows(block, up_half).offset * block.element();
+}
+
+bool has_half_bias(const Block& block, bool up_half) {
+  return up_half && !block.layout.packed() ? block.biases.up : block.biases.gate;
+}
+
+const std::byte* half_bias(const Block& block, const Tensors& tensors, bool up_half) {
+  if (!block.layout.packed()) return up_half ? tensors.b_up : tensors.b_gate;
+  return tensors.b_gate == nullptr ? nullptr : tensors.b_gate + weight_row(block, up_half, 0) * block.element();
 }
 
 std::int64_t weight_row(const Block& block, bool up_half, std::int64_t row) {

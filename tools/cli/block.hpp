@@ -19,6 +19,7 @@ struct Block {
   std::int64_t intermediate_size = 0;  // F
   std::int64_t tokens = 0;             // T
   std::string implementation{};        // forced by name, for the ops that have one of that name
+  Biases biases{};                     // of a packed layout `gate` stands for the one vector of both halves
 
   std::int64_t element() const { return size_of(dtype); }
   std::size_t bytes(std::int64_t rows, std::int64_t columns) const {
@@ -38,6 +39,9 @@ struct Tensors {
   const std::byte* w_gate = nullptr;  // [F, D], or [2F, D] of a packed layout
   const std::byte* w_up = nullptr;    // [F, D], or null
   const std::byte* w_down = nullptr;  // [D, F]
+  const std::byte* b_gate = nullptr;  // [F], or [2F] of a packed layout; the block's biases say which are there
+  const std::byte* b_up = nullptr;    // [F]
+  const std::byte* b_down = nullptr;  // [D]
   std::byte* gate = nullptr;          // [T, F], or [T, 2F] of a packed layout
   std::byte* up = nullptr;            // [T, F]
   std::byte* activated = nullptr;     // [T, F]
@@ -47,7 +51,7 @@ struct Tensors {
 };
 
 // Where one half of packed weights lies: rows [F, D] that begin `offset` elements in, `ld` apart. Interleaved blocks of
-// more than one row have no such form.
+// more than one row have no such form, and with a bias those of one row don't either: a half's bias isn't contiguous.
 struct HalfRows {
   bool strided = true;
   std::int64_t offset = 0;
@@ -57,6 +61,10 @@ HalfRows half_rows(const Block& block, bool up_half);
 
 // Where those rows begin.
 const std::byte* half_weights(const Block& block, const Tensors& tensors, bool up_half);
+
+// One half's bias, [F], or null: of a layout with strided halves.
+bool has_half_bias(const Block& block, bool up_half);
+const std::byte* half_bias(const Block& block, const Tensors& tensors, bool up_half);
 
 // The row of the stored weights that holds row `row` of one half; for packed layouts, of the one tensor.
 std::int64_t weight_row(const Block& block, bool up_half, std::int64_t row);

@@ -20,6 +20,7 @@ struct Options {
   std::string layout = "separate";
   std::string activation;
   std::uint64_t seed = 0;
+  bool mlp_bias = false;
   bool sharded = false;
   bool overwrite = false;
   std::string folder;
@@ -39,6 +40,7 @@ int write_checkpoint(const Options& options) {
                                        .layers = options.layers,
                                        .dtype = parse_dtype(options.dtype),
                                        .layout = layout,
+                                       .mlp_bias = options.mlp_bias,
                                        .sharded = options.sharded,
                                        .overwrite = options.overwrite,
                                        .seed = options.seed,
@@ -69,6 +71,7 @@ Command add_checkpoint(CLI::App& root) {
       ->capture_default_str();
   app->add_option("--activation", options->activation, "Default: the model's, or silu");
   app->add_option("--seed", options->seed, "The same seed gives the same bytes")->capture_default_str();
+  app->add_flag("--mlp-bias", options->mlp_bias, "A bias beside each weight, as a config.json's mlp_bias says");
   app->add_flag("--sharded", options->sharded, "One file per layer and an index");
   app->add_flag("--overwrite", options->overwrite, "Into a folder that holds something already");
   app->add_option("--output", options->folder, "The folder")->required();

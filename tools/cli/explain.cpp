@@ -18,6 +18,7 @@ struct Options {
   std::string activation;
   std::string device = "auto";
   std::string implementation;
+  std::vector<std::string> biases;
   ShapeOptions shape;
   std::vector<std::int64_t> tokens{1, 64, 512, 8192};
   OutputOptions output;
@@ -33,6 +34,7 @@ Desc describe(const Options& options, const Shape& shape) {
   desc.hidden_size = desc.op == GATEFOLD_OP_ACT_AND_MUL ? 0 : shape.hidden_size;
   desc.intermediate_size = shape.intermediate_size;
   desc.implementation = options.implementation;
+  desc.biases = parse_biases(options.biases);
   return desc;
 }
 
@@ -45,6 +47,7 @@ Json describe(const Desc& desc, const Shape& shape) {
           {"model", shape.model.empty() ? Json(nullptr) : Json(shape.model)},
           {"hidden_size", desc.hidden_size},
           {"intermediate_size", desc.intermediate_size},
+          {"biases", desc.biases.any() ? Json(name_of(desc.biases)) : Json(nullptr)},
           {"forced", desc.implementation.empty() ? Json(nullptr) : Json(desc.implementation)}};
 }
 
@@ -100,6 +103,8 @@ Command add_explain(CLI::App& root) {
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
   app->add_option("--impl", options->implementation,
                   "Force an implementation by its name, or one of its kernels: NAME:KERNEL");
+  app->add_option("--biases", options->biases, "Bias vectors: gate (of a packed layout both halves'), up, down")
+      ->delimiter(',');
   options->shape.add_to(*app);
   app->add_option("--tokens", options->tokens, "Numbers of tokens")->delimiter(',')->capture_default_str();
   options->output.add_to(*app);

@@ -28,9 +28,13 @@ class LayerWeights {
     checkpoint::AlignedData host;
     DeviceBuffer device;
   };
+  using OptionalWeight = std::optional<Weight>;
+  static OptionalWeight of(Backend& backend, const std::optional<checkpoint::LayerTensor>& tensor);
+
   Weight gate_;
-  std::optional<Weight> up_;
+  OptionalWeight up_;
   Weight down_;
+  OptionalWeight gate_bias_, up_bias_, down_bias_;
   std::size_t bytes_;
 };
 

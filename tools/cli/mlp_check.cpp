@@ -140,6 +140,14 @@ class MlpCheck {
 
   static std::size_t size(std::int64_t number) { return static_cast<std::size_t>(number); }
 
+  // Element `row` of a vector as long as a weight has rows; 0 where there is none.
+  static double bias(const std::byte* vector, std::int64_t row) {
+    if (vector == nullptr) return 0.0;
+    return Element::load(reinterpret_cast<const typename Element::Stored*>(vector)[row]);
+  }
+
+  static Sum with_bias(Sum sum, double bias) { return {sum.value + bias, sum.magnitude + std::abs(bias)}; }
+
   void find_h() {
     const std::int64_t D = block_.hidden_size;
     const std::int64_t F = block_.intermediate_size;
@@ -148,6 +156,7 @@ class MlpCheck {
     h_.assign(size(rows_.count), Row(size(F)));
     h_bound_ = h_;
     const std::byte* up_from = block_.layout.packed() ? host_.w_gate : host_.w_up;
+    const std::byte* up_bias_from = block_.layout.packed() ? host_.b_gate : host_.b_up;
 #pragma omp parallel
     {
       Row gate(size(D));
@@ -156,9 +165,12 @@ class MlpCheck {
       for (std::int64_t f = 0; f < F; ++f) {
         decode(host_.w_gate, weight_row(block_, false, f), gate);
         decode(up_from, weight_row(block_, true, f), up);
+        const double gate_bias = bias(host_.b_gate, weight_row(block_, false, f));
+        const double up_bias = bias(up_bias_from, weight_row(block_, true, f));
         for (std::size_t r = 0; r < x.size(); ++r) {
-          const Bounded h = gated(block_.activation, format_, gamma_d_, dot(x[r].data(), gate.data(), D),
-                                  dot(x[r].data(), up.data(), D));
+          const Bounded h =
+              gated(block_.activation, format_, gamma_d_, with_bias(dot(x[r].data(), gate.data(), D), gate_bias),
+                    with_bias(dot(x[r].data(), up.data(), D), up_bias));
           h_[r][size(f)] = h.value;
           h_bound_[r][size(f)] = h.bound;
         }
@@ -176,7 +188,7 @@ class MlpCheck {
       for (std::int64_t d = 0; d < block_.hidden_size; ++d) {
         decode(host_.w_down, d, down);
         for (std::size_t r = 0; r < h_.size(); ++r) {
-          const Sum y = dot(h_[r].data(), down.data(), F);
+          const Sum y = with_bias(dot(h_[r].data(), down.data(), F), bias(host_.b_down, d));
           const double carried = dot(h_bound_[r].data(), down.data(), F).magnitude;
           const double before_rounding = carried + gamma_f_ * (y.magnitude + carried);
           const double rounding = format_.rounding * (std::abs(y.value) + before_rounding);

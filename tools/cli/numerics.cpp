@@ -60,6 +60,15 @@ std::vector<std::byte> draw(const Block& block, std::int64_t rows, std::uint64_t
   return data;
 }
 
+// A half's bias as torch.nn.Linear draws it; nothing where the block has none.
+std::vector<std::byte> draw_bias(const Block& block, bool used, std::int64_t count, std::uint64_t seed) {
+  std::vector<std::byte> data(used ? block.bytes(count, 1) : 0);
+  if (used) fill_random(data.data(), block.dtype, count, Distribution::kaiming_uniform(block.hidden_size), seed);
+  return data;
+}
+
+const std::byte* data_or_null(const std::vector<std::byte>& data) { return data.empty() ? nullptr : data.data(); }
+
 }  // namespace
 
 Difference difference(std::span<const std::byte> a, std::span<const std::byte> b, gatefold_dtype dtype) {
@@ -73,15 +82,23 @@ RandomBlock::RandomBlock(Backend& backend, const Block& block, std::uint64_t see
       gate_(draw(block, block.layout.packed() ? 2 * block.intermediate_size : block.intermediate_size,
                  random_bits(seed, 1))),
       up_(draw(block, block.layout.packed() ? 0 : block.intermediate_size, random_bits(seed, 2))),
+      gate_bias_(draw_bias(block, block.biases.gate,
+                           block.layout.packed() ? 2 * block.intermediate_size : block.intermediate_size,
+                           random_bits(seed, 3))),
+      up_bias_(draw_bias(block, block.biases.up, block.intermediate_size, random_bits(seed, 4))),
       device_x_(DeviceBuffer::of(backend, x_)),
       device_gate_(DeviceBuffer::of(backend, gate_)),
-      device_up_(DeviceBuffer::of(backend, up_)) {}
+      device_up_(DeviceBuffer::of(backend, up_)),
+      device_gate_bias_(DeviceBuffer::of(backend, gate_bias_)),
+      device_up_bias_(DeviceBuffer::of(backend, up_bias_)) {}
 
 Tensors RandomBlock::host() const {
   Tensors tensors;
   tensors.x = x_.data();
   tensors.w_gate = gate_.data();
   tensors.w_up = block_.layout.packed() ? nullptr : up_.data();
+  tensors.b_gate = data_or_null(gate_bias_);
+  tensors.b_up = data_or_null(up_bias_);
   return tensors;
 }
 
@@ -92,6 +109,8 @@ std::vector<std::byte> RandomBlock::compute(const Way& way) const {
   inputs.x = device_x_.data();
   inputs.w_gate = device_gate_.data();
   inputs.w_up = block_.layout.packed() ? nullptr : device_up_.data();
+  inputs.b_gate = block_.biases.gate ? device_gate_bias_.data() : nullptr;
+  inputs.b_up = block_.biases.up ? device_up_bias_.data() : nullptr;
   const Tensors tensors = memory.tensors(inputs);
   way.enqueue(tensors, backend_);
   backend_.synchronise();
@@ -116,6 +135,9 @@ SampledCheck::SampledCheck(const RandomBlock& data)
   x_ = gather(inputs_.x, block_.hidden_size, rows_);
   gate_ = gather(inputs_.w_gate, block_.hidden_size, gate_rows);
   up_ = gather(up_from, block_.hidden_size, up_rows);
+  const std::byte* up_bias_from = block_.layout.packed() ? inputs_.b_gate : inputs_.b_up;
+  if (has_half_bias(block_, false)) gate_bias_ = gather(inputs_.b_gate, 1, gate_rows);
+  if (has_half_bias(block_, true)) up_bias_ = gather(up_bias_from, 1, up_rows);
 }
 
 std::vector<std::byte> SampledCheck::gather(const std::byte* from, std::int64_t ld, const Indices& rows) const {
@@ -133,10 +155,22 @@ gatefold_error_report SampledCheck::operator()(std::span<const std::byte> h) con
   desc.activation = block_.activation;
   desc.hidden_size = block_.hidden_size;
   desc.intermediate_size = sampled_ ? static_cast<std::int64_t>(columns_.size()) : block_.intermediate_size;
-  Args args{.tokens = block_.tokens, .x = inputs_.x, .gate = inputs_.w_gate, .up = inputs_.w_up};
+  desc.biases = block_.biases;
+  if (sampled_) desc.biases = {.gate = has_half_bias(block_, false), .up = has_half_bias(block_, true)};
+  Args args{.tokens = block_.tokens,
+            .x = inputs_.x,
+            .gate = inputs_.w_gate,
+            .up = inputs_.w_up,
+            .gate_bias = inputs_.b_gate,
+            .up_bias = inputs_.b_up};
   std::vector<std::byte> picked;
   if (sampled_) {
-    args = {.tokens = static_cast<std::int64_t>(rows_.size()), .x = x_.data(), .gate = gate_.data(), .up = up_.data()};
+    args = {.tokens = static_cast<std::int64_t>(rows_.size()),
+            .x = x_.data(),
+            .gate = gate_.data(),
+            .up = up_.data(),
+            .gate_bias = data_or_null(gate_bias_),
+            .up_bias = data_or_null(up_bias_)};
     const auto element = static_cast<std::size_t>(block_.element());
     picked.resize(rows_.size() * columns_.size() * element);
     std::byte* to = picked.data();

@@ -18,7 +18,7 @@ struct Difference {
 };
 Difference difference(std::span<const std::byte> a, std::span<const std::byte> b, gatefold_dtype dtype);
 
-// x and the weights of gate and up, Kaiming-uniform, on the host and on the device.
+// x, the weights of gate and up and the biases that the block has, Kaiming-uniform, on the host and on the device.
 class RandomBlock {
  public:
   RandomBlock(Backend& backend, const Block& block, std::uint64_t seed);
@@ -31,7 +31,8 @@ class RandomBlock {
   Backend& backend_;
   Block block_;
   std::vector<std::byte> x_, gate_, up_;  // a packed layout has no up_
-  DeviceBuffer device_x_, device_gate_, device_up_;
+  std::vector<std::byte> gate_bias_, up_bias_;
+  DeviceBuffer device_x_, device_gate_, device_up_, device_gate_bias_, device_up_bias_;
 };
 
 // Holds h against double precision: all of a small one; of a large one sampled rows and columns, among them those of
@@ -49,7 +50,7 @@ class SampledCheck {
   bool sampled_;
   Indices rows_, columns_;
   Tensors inputs_;
-  std::vector<std::byte> x_, gate_, up_;  // the sampled rows of each
+  std::vector<std::byte> x_, gate_, up_, gate_bias_, up_bias_;  // the sampled rows of each
 };
 
 }  // namespace gatefold::cli

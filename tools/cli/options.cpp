@@ -86,6 +86,14 @@ std::string name_of(const Layout& layout) {
 
 std::string name_of(const Activation& activation) { return checkpoint::activation_name(activation.kind); }
 
+std::string name_of(const Biases& biases) {
+  std::string text;
+  for (const auto& [name, there] : {std::pair{"gate", biases.gate}, {"up", biases.up}, {"down", biases.down}}) {
+    if (there) text += (text.empty() ? "" : " + ") + std::string(name);
+  }
+  return text;
+}
+
 gatefold_op parse_op(const std::string& text) {
   std::string name = text;
   for (char& c : name) c = c == '-' ? '_' : c;  // "act-and-mul" is the same
@@ -93,6 +101,19 @@ gatefold_op parse_op(const std::string& text) {
 }
 
 gatefold_dtype parse_dtype(const std::string& text) { return parse("dtype", dtype_names, text); }
+
+Biases parse_biases(const std::vector<std::string>& names) {
+  Biases biases;
+  for (const std::string& name : names) {
+    if (name != "gate" && name != "up" && name != "down") {
+      throw_input_error("--biases: \"", name, "\" is not one of gate, up, down");
+    }
+    biases.gate |= name == "gate";
+    biases.up |= name == "up";
+    biases.down |= name == "down";
+  }
+  return biases;
+}
 
 Layout parse_layout(const std::string& text) {
   const auto colon = text.find(':');

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/presets.hpp"
 #include "gatefold/gatefold.hpp"
@@ -27,11 +28,13 @@ const char* name_of(gatefold_dtype dtype);
 const char* name_of(gatefold_device device);
 std::string name_of(const Layout& layout);  // "separate", "interleaved_gate_up:8"
 std::string name_of(const Activation& activation);
+std::string name_of(const Biases& biases);  // "gate + down"
 
 gatefold_op parse_op(const std::string& text);
 gatefold_dtype parse_dtype(const std::string& text);
 Layout parse_layout(const std::string& text);
 Activation parse_activation(const std::string& text);
+Biases parse_biases(const std::vector<std::string>& names);
 // "auto": CUDA where the tool can use it, else the CPU.
 gatefold_device parse_device(const std::string& text);
 gatefold_device parse_present_device(const std::string& text);  // throws where there is none

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
+
 #include "checkpoint/input_error.hpp"
 
 namespace gatefold::cli {
@@ -38,12 +40,14 @@ struct Functions {
   }
 };
 
+// Structs are passed as 0.1.0 knew them: its own builds take no larger ones, and a benchmark has no biases.
 class BuildStage final : public Stage {
  public:
   BuildStage(const Functions& functions, std::string name, const Block& block)
       : functions_(functions), name_(std::move(name)), block_(block) {
     const Desc desc = gate_up_desc(block);
-    const gatefold_desc c_desc = desc.c_desc();
+    gatefold_desc c_desc = desc.c_desc();
+    c_desc.struct_size = offsetof(gatefold_desc, biases);
     require(functions_.gatefold_plan_create(&c_desc, &plan_));
   }
   ~BuildStage() override { functions_.gatefold_plan_destroy(plan_); }
@@ -64,7 +68,8 @@ class BuildStage final : public Stage {
     args.tokens = block_.tokens;
     args.workspace = tensors.workspace;
     args.stream = backend.stream();
-    const gatefold_args c_args = args.c_args();
+    gatefold_args c_args = args.c_args();
+    c_args.struct_size = offsetof(gatefold_args, gate_bias);
     require(functions_.gatefold_run(plan_, &c_args));
   }
 

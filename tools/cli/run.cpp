@@ -76,6 +76,7 @@ Json context_of(const RunOptions& options, const RunJob& job) {
   context["rounds"] = options.timing.rounds;
   context["min_time_ms"] = options.timing.min_time_ms;
   context["checked_rows"] = job.checked_rows().count;
+  context["biases"] = block.biases.any() ? Json(name_of(block.biases)) : Json(nullptr);
   context["mlp_at_once"] = options.whole_block;
   context["weight_bytes"] = job.weight_bytes();
   context["activation_bytes"] = 2 * block.x_bytes() + block.h_bytes();  // x, h, y
@@ -88,9 +89,11 @@ Report report_of(const RunOptions& options, const RunJob& job) {
   Report report;
   report.rows = rows_of(options, job);
   report.context = context_of(options, job);
-  report.title = fmt::format("{}, layer {}: {} tokens, {} x {}, {}, {}, {}, on {}", model_name(options), options.layer,
-                             block.tokens, block.hidden_size, block.intermediate_size, name_of(block.dtype),
-                             name_of(block.activation), name_of(block.layout), name_of(block.device));
+  const std::string biases = block.biases.any() ? fmt::format(", biases {}", name_of(block.biases)) : "";
+  report.title =
+      fmt::format("{}, layer {}: {} tokens, {} x {}, {}, {}, {}{}, on {}", model_name(options), options.layer,
+                  block.tokens, block.hidden_size, block.intermediate_size, name_of(block.dtype),
+                  name_of(block.activation), name_of(block.layout), biases, name_of(block.device));
   report.columns = {{"way", "way", plain_text},
                     {"implementation", "implementation", plain_text},
                     {"time_us", "time", time_text},

@@ -36,7 +36,8 @@ Block block_of(const RunOptions& options, const checkpoint::MlpLayer& layer) {
               .hidden_size = layer.hidden_size,
               .intermediate_size = layer.intermediate_size,
               .tokens = options.tokens.value_or(default_tokens),
-              .implementation = options.implementation};
+              .implementation = options.implementation,
+              .biases = layer.biases()};
   require_known_implementation(block.device, block.implementation);
   require_addressable(block);
   if (!options.activation.empty()) {

@@ -114,20 +114,28 @@ RowSample sample_rows(std::int64_t rows, std::int64_t limit) {
 
 StagePtr gate_product(const Block& block) {
   const std::int64_t columns = block.layout.packed() ? 2 * block.intermediate_size : block.intermediate_size;
-  return make_op(describe_product(block, columns, block.hidden_size), block,
-                 [](const Tensors& t) { return Args{.x = t.x, .up = t.w_gate, .out = t.gate}; });
+  Desc desc = describe_product(block, columns, block.hidden_size);
+  desc.biases.up = block.biases.gate;  // of a packed layout both halves', as its weight is
+  return make_op(desc, block,
+                 [](const Tensors& t) { return Args{.x = t.x, .up = t.w_gate, .out = t.gate, .up_bias = t.b_gate}; });
 }
 
 StagePtr up_product(const Block& block) {
-  return make_op(describe_product(block, block.intermediate_size, block.hidden_size), block,
-                 [](const Tensors& t) { return Args{.x = t.x, .up = t.w_up, .out = t.up}; });
+  Desc desc = describe_product(block, block.intermediate_size, block.hidden_size);
+  desc.biases.up = block.biases.up;
+  return make_op(desc, block,
+                 [](const Tensors& t) { return Args{.x = t.x, .up = t.w_up, .out = t.up, .up_bias = t.b_up}; });
 }
 
 StagePtr half_product(const Block& block, bool up_half) {
-  return make_op(describe_product(block, block.intermediate_size, half_rows(block, up_half).ld), block,
-                 [block, up_half](const Tensors& t) {
-                   return Args{.x = t.x, .up = half_weights(block, t, up_half), .out = up_half ? t.up : t.gate};
-                 });
+  Desc desc = describe_product(block, block.intermediate_size, half_rows(block, up_half).ld);
+  desc.biases.up = has_half_bias(block, up_half);
+  return make_op(desc, block, [block, up_half](const Tensors& t) {
+    return Args{.x = t.x,
+                .up = half_weights(block, t, up_half),
+                .out = up_half ? t.up : t.gate,
+                .up_bias = half_bias(block, t, up_half)};
+  });
 }
 
 StagePtr act_and_mul(const Block& block) {
@@ -144,8 +152,10 @@ StagePtr gemm_gated(const Block& block) {
   const std::int64_t F = block.intermediate_size;
   Desc desc = describe(block, GATEFOLD_OP_GEMM_GATED);
   desc.ld = {.x = block.hidden_size, .gate = F, .up = half_rows(block, true).ld, .out = F};
+  desc.biases.up = has_half_bias(block, true);
   return make_op(desc, block, [block](const Tensors& t) {
-    return Args{.x = t.x, .gate = t.gate, .up = half_weights(block, t, true), .out = t.h};
+    return Args{
+        .x = t.x, .gate = t.gate, .up = half_weights(block, t, true), .out = t.h, .up_bias = half_bias(block, t, true)};
   });
 }
 
@@ -155,11 +165,17 @@ Desc gate_up_desc(const Block& block) {
              .gate = block.hidden_size,
              .up = block.layout.packed() ? 0 : block.hidden_size,
              .out = block.intermediate_size};
+  desc.biases = {.gate = block.biases.gate, .up = block.biases.up};
   return desc;
 }
 
 Args gate_up_args(const Block& block, const Tensors& t) {
-  return {.x = t.x, .gate = t.w_gate, .up = block.layout.packed() ? nullptr : t.w_up, .out = t.h};
+  return {.x = t.x,
+          .gate = t.w_gate,
+          .up = block.layout.packed() ? nullptr : t.w_up,
+          .out = t.h,
+          .gate_bias = t.b_gate,
+          .up_bias = t.b_up};
 }
 
 StagePtr gate_up(const Block& block) {
@@ -170,7 +186,9 @@ StagePtr down_product(const Block& block) {
   Desc desc = describe(block, GATEFOLD_OP_GEMM);
   std::swap(desc.hidden_size, desc.intermediate_size);  // F is summed over
   desc.ld = {.x = block.intermediate_size, .up = block.intermediate_size, .out = block.hidden_size};
-  return make_op(desc, block, [](const Tensors& t) { return Args{.x = t.h, .up = t.w_down, .out = t.y}; });
+  desc.biases.up = block.biases.down;
+  return make_op(desc, block,
+                 [](const Tensors& t) { return Args{.x = t.h, .up = t.w_down, .out = t.y, .up_bias = t.b_down}; });
 }
 
 StagePtr mlp(const Block& block) {
@@ -181,8 +199,16 @@ StagePtr mlp(const Block& block) {
              .up = packed ? 0 : block.hidden_size,
              .down = block.intermediate_size,
              .out = block.hidden_size};
+  desc.biases = block.biases;
   return make_op(desc, block, [packed](const Tensors& t) {
-    return Args{.x = t.x, .gate = t.w_gate, .up = packed ? nullptr : t.w_up, .down = t.w_down, .out = t.y};
+    return Args{.x = t.x,
+                .gate = t.w_gate,
+                .up = packed ? nullptr : t.w_up,
+                .down = t.w_down,
+                .out = t.y,
+                .gate_bias = t.b_gate,
+                .up_bias = t.b_up,
+                .down_bias = t.b_down};
   });
 }
 

@@ -25,6 +25,7 @@ struct Options {
   std::string activation = "silu";
   std::string device = "auto";
   std::string implementation;
+  bool bias = false;
   std::uint64_t seed = 0;
   OutputOptions output;
 };
@@ -103,6 +104,7 @@ class Verify {
                 .intermediate_size = size,
                 .tokens = size,
                 .implementation = options_.implementation};
+    block.biases = {.gate = options_.bias, .up = options_.bias && !block.layout.packed()};
     require_addressable(block);
     return block;
   }
@@ -187,9 +189,9 @@ int verify(Options options) {
     for (const Comparison& comparison : comparisons) report.rows.push_back(comparison.row(job.block_of(size), size));
     failed = print_failures(size, parse_dtype(options.dtype), comparisons[1], comparisons[2]) || failed;
   }
-  report.title = fmt::format("Kaiming-uniform, {}, {}, {} iterations, seed {}; fused: {}, unfused: {}", options.dtype,
-                             options.activation, options.iterations, options.seed, job.fused_implementation(),
-                             job.unfused_implementation());
+  report.title = fmt::format("Kaiming-uniform, {}, {}{}, {} iterations, seed {}; fused: {}, unfused: {}", options.dtype,
+                             options.activation, options.bias ? ", with biases" : "", options.iterations, options.seed,
+                             job.fused_implementation(), job.unfused_implementation());
   report.columns = {{"size", "M = N = K", plain_text},     {"compared", "way", plain_text},
                     {"against", "against", plain_text},    {"max_abs", "max abs", error_text},
                     {"mean_abs", "mean abs", error_text},  {"relative_mean", "relative, mean", error_text},
@@ -197,6 +199,7 @@ int verify(Options options) {
   report.context = base_context();
   report.context.update(backend->describe());
   report.context["seed"] = options.seed;
+  report.context["bias"] = options.bias;
   report.context["fused"] = job.fused_implementation();
   report.context["unfused"] = job.unfused_implementation();
   options.output.emit(report);
@@ -219,6 +222,7 @@ Command add_verify(CLI::App& root) {
   app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
   app->add_option("--impl", options->implementation,
                   "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
+  app->add_flag("--bias", options->bias, "With biases of gate and up");
   app->add_option("--seed", options->seed, "Of the first iteration")->capture_default_str();
   options->output.add_to(*app);
   return {app, [options] { return verify(*options); }};

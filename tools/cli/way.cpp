@@ -26,9 +26,9 @@ void add(Way& way, StagePtr stage, const Cost& cost) {
   way.cost += cost;
 }
 
-// The strongest products of a device. On the CPU they are the library's own.
-const ProductStages& baseline_products(gatefold_device device) {
-  if (device == GATEFOLD_DEVICE_CPU) return library_products();
+// The strongest products of a device. On the CPU they are the library's own, and with a bias too.
+const ProductStages& baseline_products(const Block& block) {
+  if (block.device == GATEFOLD_DEVICE_CPU || block.biases.any()) return library_products();
 #if GATEFOLD_TOOL_WITH_CUBLASLT
   return cublaslt_products();
 #else
@@ -135,12 +135,12 @@ std::optional<Way> make_unfused_way(const char* provider, gatefold_op op, const 
 }
 
 std::optional<Way> make_unfused(gatefold_op op, const Block& block) {
-  return make_unfused_way("unfused", op, block, Finish::act_and_mul, baseline_products(block.device));
+  return make_unfused_way("unfused", op, block, Finish::act_and_mul, baseline_products(block));
 }
 
 std::optional<Way> make_eager(gatefold_op op, const Block& block) {
   if (op != GATEFOLD_OP_ACT_AND_MUL)
-    return make_unfused_way("eager", op, block, Finish::eager_pair, baseline_products(block.device));
+    return make_unfused_way("eager", op, block, Finish::eager_pair, baseline_products(block));
   Way way{.op = op, .provider = "eager"};
   add_eager_pair(way, block);
   return way;
@@ -148,11 +148,11 @@ std::optional<Way> make_eager(gatefold_op op, const Block& block) {
 
 std::optional<Way> make_gemm_only(gatefold_op op, const Block& block) {
   if (op != GATEFOLD_OP_GEMM) {
-    return make_unfused_way("gemm-only", op, block, Finish::nothing, baseline_products(block.device));
+    return make_unfused_way("gemm-only", op, block, Finish::nothing, baseline_products(block));
   }
   if (!half_rows(block, false).strided) return {};
   Way way{.op = op, .provider = "gemm-only"};
-  add_half(way, block, baseline_products(block.device), false);
+  add_half(way, block, baseline_products(block), false);
   return way;
 }
 
