@@ -18,6 +18,8 @@ LAYERS = [
     ["src/cpu"],
     ["src/core"],
 ]
+# Below it, but none of its business: it goes through what lies between.
+NOT_DIRECTLY = {"src/api": ["src/cuda", "src/cpu"]}
 # These know a user or a framework, and Gatefold only by its public headers.
 USERS = ["tools", "bench", "python"]
 # Except that the benchmarks of single kernels take configurations which no public header reaches.
@@ -85,6 +87,8 @@ def project_offence(path: str, target: str) -> str | None:
         return f"{target if source else path} belongs to no layer"
     if destination[1] > source[1]:
         return f"{target} is above {source[0]}"
+    if destination[0].startswith(tuple(NOT_DIRECTLY.get(source[0], []))):
+        return f"{target} is not for {source[0]}, but for what lies between"
     if destination[1] == source[1] and destination[0] != source[0]:
         return f"{target} is beside {source[0]}"
     return None

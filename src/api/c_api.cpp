@@ -7,7 +7,7 @@
 #include "api/enum_number.hpp"
 #include "api/plan.hpp"
 #include "api/validate.hpp"
-#include "cpu/check.hpp"
+#include "dispatch/check.hpp"
 #include "dispatch/devices.hpp"
 #include "dispatch/registry.hpp"
 
@@ -160,7 +160,7 @@ Status check(const gatefold_desc* desc, const gatefold_args* args, gatefold_data
   known_args.stream = nullptr;
   Operands operands;
   if (Status status = validate(problem, known_args, operands); !status.ok()) return status;
-  *out = cpu::check(problem, operands, data == GATEFOLD_DATA_ZERO_MEAN, truth);
+  *out = gatefold::check(problem, operands, data == GATEFOLD_DATA_ZERO_MEAN, truth);
   return {};
 }
 

@@ -21,7 +21,7 @@ BUGS = [
         "begin < length; begin += chunk", "begin + 1 < (length + chunk - 1) / chunk * chunk && begin + chunk <= length;"
         " begin += chunk", REFERENCE),
     Bug("reference", "swaps gate and up", "src/core/problem.hpp",
-        "half == Half::up && !problem.layout.packed()", "half == Half::gate && !problem.layout.packed()", REFERENCE),
+        "second_tensor = half == Half::up &&", "second_tensor = half == Half::gate &&", REFERENCE),
     Bug("reference", "swaps the halves of a packed tensor", "src/core/layout.hpp",
         "(half == Half::up) != up_first()", "(half == Half::up) == up_first()", REFERENCE),
     Bug("reference", "rounds the gate to bf16 early", "src/cpu/truth.cpp",
@@ -107,7 +107,7 @@ BUGS = [
         "    if (p_.op == Op::gemm) add_biases(item);\n    if (p_.op != Op::gemm) {\n"
         "      activate(p_.activation, item.gate, item.sums(), item.gate);\n      add_biases(item);\n", BIAS),
     Bug("composed", "leaves out the bias of down", "src/dispatch/mlp.cpp",
-        "second.up_bias = operands.down_bias;", "second.up_bias = nullptr;", BIAS),
+        "operands.up_bias = whole.down_bias;", "operands.up_bias = nullptr;", BIAS),
 
     Bug("vector", "swaps gate and up", "src/cpu/act_and_mul.cpp",
         "const Source gate = source(operands, Half::gate, row);\n    const Source up = source(operands, Half::up, row);",

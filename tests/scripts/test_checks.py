@@ -19,6 +19,7 @@ def repository(tmp_path):
         "src/cuda/sm80/config.hpp": "#include <cute/tensor.hpp>\n",
         "src/cuda/sm90/config.hpp": '#include "cuda/common/ptx.cuh"\n',
         "src/dispatch/registry.cpp": '#include "cuda/sm90/config.hpp"\n',
+        "src/cpu/check.hpp": '#include "core/types.hpp"\n',
         "tools/cli/options.hpp": "#include <CLI/CLI.hpp>\n",
     }
     for path, text in files.items():
@@ -50,6 +51,8 @@ def test_a_clean_repository_passes(script, repository):
         ("src/core/up.hpp", '"dispatch/registry.hpp"'),
         ("src/core/up.hpp", '"cuda/common/ptx.cuh"'),
         ("src/core/library.hpp", "<nlohmann/json.hpp>"),
+        ("src/api/past_dispatch.cpp", '"cpu/check.hpp"'),
+        ("src/api/past_dispatch.cpp", '"cuda/sm90/config.hpp"'),
         ("src/cuda/common/up.cuh", '"cuda/sm90/config.hpp"'),
         ("src/cuda/sm90/beside.cuh", '"cuda/sm80/config.hpp"'),
         ("src/cuda/sm80/beside.cuh", "<cuda/sm90/config.hpp>"),
