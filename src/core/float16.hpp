@@ -7,41 +7,15 @@
 #include <cstring>
 
 #include "core/types.hpp"
+#include "numbers/float16.hpp"
 
-// bf16 and fp16 as bit patterns, converted with round-to-nearest-even; NaN stays NaN, overflow becomes infinity.
+// Elements of any type, loaded and stored.
 namespace gatefold {
 
-inline float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-
-inline std::uint16_t float_to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);  // quiet NaN
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-
-inline float fp16_to_float(std::uint16_t bits) {
-  const std::uint32_t sign = std::uint32_t{bits & 0x8000U} << 16;
-  const std::uint32_t magnitude = bits & 0x7fffU;
-  if (magnitude >= 0x7c00U) return std::bit_cast<float>(sign | 0x7f800000U | ((magnitude & 0x3ffU) << 13));
-  // Read the 15 bits as an fp32 whose exponent is 112 too small, and put that right with an exact product: this covers
-  // subnormals too.
-  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | sign);
-}
-
-inline std::uint16_t float_to_fp16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U);
-  if (magnitude >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);  // >= 65520 rounds to infinity
-  if (magnitude < 0x38800000U) {  // below 2^-14: adding 1/2 makes the FPU round at 2^-24, a subnormal's last place
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U));
-  }
-  const std::uint32_t rounded = magnitude + 0xfffU + ((magnitude >> 13) & 1U);
-  return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000U) >> 13));
-}
+using numbers::bf16_to_float;
+using numbers::float_to_bf16;
+using numbers::float_to_fp16;
+using numbers::fp16_to_float;
 
 // Element i of an array of the given type.
 inline double load(const std::byte* data, DType dtype, std::int64_t i) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "core/float16.hpp"
 #include "cpu/copies.hpp"
+#include "numbers/exp.hpp"
 
 #if GATEFOLD_HAS_COPIES
 #include <immintrin.h>
@@ -17,52 +17,8 @@
 namespace gatefold::cpu {
 namespace {
 
-// ---- exp and the logistic function ----------------------------------------------------------------------------------
-
-constexpr float to_integer = 0x1.8p23F;     // added to |n| < 2^22, leaves n in the lowest mantissa bits
-constexpr double to_integer_64 = 0x1.8p52;  // the same in double precision
-constexpr float lowest_exponent = -120.0F;  // exp of it is 0, even as a subnormal
-constexpr float log2_e = 1.44269504088896341F;
-constexpr float ln2_high = 0.693359375F;  // 9 bits: n * ln2_high is exact
-constexpr float ln2_low = -2.12194440054690583e-4F;
-
-// e^r 2^n for |r| <= ln(2) / 2 and integral n >= -174. The first term left out of the series is r^8 / 8! < 2^-27. Two
-// factors of 2^(n/2): one alone would be no normal number where the result is subnormal.
-GATEFOLD_INLINE float scaled_exp(float r, float n) {
-  float series = 1.0F / 5040.0F;
-  series = series * r + 1.0F / 720.0F;
-  series = series * r + 1.0F / 120.0F;
-  series = series * r + 1.0F / 24.0F;
-  series = series * r + 1.0F / 6.0F;
-  series = series * r + 0.5F;
-  series = series * r + 1.0F;
-  series = series * r + 1.0F;
-  const auto exponent = std::bit_cast<std::int32_t>(n + to_integer) - std::bit_cast<std::int32_t>(to_integer);
-  const std::int32_t half = exponent >> 1;
-  const auto power = [](std::int32_t e) { return std::bit_cast<float>((static_cast<std::uint32_t>(e) + 127U) << 23); };
-  return series * power(half) * power(exponent - half);
-}
-
-// e^a for a <= 0. NaN stays NaN: it fails the comparison, and the series carries it.
-GATEFOLD_INLINE float exp_of_negative(float a) {
-  a = a < lowest_exponent ? lowest_exponent : a;
-  const float n = (a * log2_e + to_integer) - to_integer;
-  return scaled_exp((a - n * ln2_high) - n * ln2_low, n);
-}
-
-// The same for an argument whose rounding to fp32 would show: exp turns its absolute error into a relative one.
-GATEFOLD_INLINE float exp_of_negative(double a) {
-  a = a < static_cast<double>(lowest_exponent) ? static_cast<double>(lowest_exponent) : a;
-  const double n = (a * 1.44269504088896340736 + to_integer_64) - to_integer_64;
-  return scaled_exp(static_cast<float>(a - n * 0.69314718055994530942), static_cast<float>(n));
-}
-
-// From e^-|z|, which can't overflow: 1 / (1 + e^-z), or e^z / (1 + e^z).
-template <class Real>
-GATEFOLD_INLINE float sigmoid(Real z) {
-  const float e = exp_of_negative(-std::abs(z));
-  return (z < Real{0} ? e : 1.0F) / (1.0F + e);
-}
+using numbers::exp_of_negative;
+using numbers::sigmoid;
 
 // ---- activations ----------------------------------------------------------------------------------------------------
 
@@ -149,12 +105,7 @@ GATEFOLD_INLINE void widen_bf16(const std::byte* in, std::int64_t count, float* 
 
 GATEFOLD_INLINE void narrow_bf16(const float* in, std::int64_t count, std::byte* out) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(in[i]);
-    const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
-    store_bits(out, i, static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : rounded));
-  }
+  for (std::int64_t i = 0; i < count; ++i) store_bits(out, i, float_to_bf16(in[i]));
 }
 
 GATEFOLD_INLINE void widen_fp16(const std::byte* in, std::int64_t count, float* out) {

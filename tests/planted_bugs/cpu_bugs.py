@@ -27,7 +27,7 @@ BUGS = [
     Bug("reference", "rounds the gate to bf16 early", "src/cpu/truth.cpp",
         "  entry.gate = gate;\n", "  gate = bf16_to_float(float_to_bf16(static_cast<float>(gate)));\n"
         "  entry.gate = gate;\n", REFERENCE),
-    Bug("reference", "truncates to bf16 instead of rounding", "src/core/float16.hpp",
+    Bug("reference", "truncates to bf16 instead of rounding", "src/numbers/float16.hpp",
         "(bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16", "bits >> 16", REFERENCE),
     Bug("reference", "skips the last column of a narrow tile", "src/cpu/reference.cpp",
         "      const Tile tile = truth(p, operands, range);\n      for (int i = 0; i < range.rows; ++i) {\n"
@@ -83,7 +83,7 @@ BUGS = [
     Bug("loops of AMX", "turns the sums of every second row", "src/cpu/loops/amx_bf16.cpp",
         "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 48))",
         "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 32))", AMX),
-    Bug("loops, vector", "truncates to bf16 instead of rounding", "src/cpu/vector_math.cpp",
+    Bug("loops, vector", "truncates to bf16 instead of rounding", "src/numbers/float16.hpp",
         "(bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16", "bits >> 16", AVX512 + ":" + VECTOR),
 
     Bug("reference", "swaps the biases of gate and up", "src/cpu/truth.cpp",

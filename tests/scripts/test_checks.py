@@ -20,7 +20,8 @@ def repository(tmp_path):
         "src/cuda/sm90/config.hpp": '#include "cuda/common/ptx.cuh"\n',
         "src/dispatch/registry.cpp": '#include "cuda/sm90/config.hpp"\n',
         "src/cpu/check.hpp": '#include "core/types.hpp"\n',
-        "tools/cli/options.hpp": "#include <CLI/CLI.hpp>\n",
+        "src/numbers/exp.hpp": "#include <cmath>\n",
+        "tools/cli/options.hpp": '#include <CLI/CLI.hpp>\n#include "numbers/exp.hpp"\n',
     }
     for path, text in files.items():
         write(tmp_path, path, text)
@@ -63,6 +64,8 @@ def test_a_clean_repository_passes(script, repository):
         ("bench/inside.cpp", '"cuda/sm90/config.hpp"'),
         ("bench/cuda/inside.cpp", '"dispatch/registry.hpp"'),
         ("src/core/sibling.hpp", '"types.hpp"'),
+        ("src/numbers/up.hpp", '"core/types.hpp"'),
+        ("include/gatefold/more.h", '"numbers/exp.hpp"'),
         ("include/gatefold/more.h", "<fmt/core.h>"),
         ("include/gatefold/more.h", '"core/types.hpp"'),
     ],

@@ -1,8 +1,9 @@
 #include "checkpoint/random_weights.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
+
+#include "numbers/float16.hpp"
 
 namespace gatefold::checkpoint {
 namespace {
@@ -23,24 +24,6 @@ float uniform(const UniformStream& stream, std::uint64_t i) {
   return centred * stream.bound;
 }
 
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-
-// |value| <= 1: there is no overflow to care for.
-std::uint16_t to_fp16(float value) {
-  const float magnitude = std::abs(value);
-  std::uint32_t bits;
-  if (magnitude < 0x1p-14F) {  // subnormal: multiples of 2^-24
-    bits = static_cast<std::uint32_t>(std::lrint(magnitude * 0x1p24F));
-  } else {
-    bits = std::bit_cast<std::uint32_t>(magnitude);
-    bits = ((bits + 0xfffU + ((bits >> 13) & 1U)) >> 13) - (112U << 10);
-  }
-  return static_cast<std::uint16_t>(bits | (std::signbit(value) ? 0x8000U : 0U));
-}
-
 template <class Element, class Convert>
 void fill(const UniformStream& stream, std::uint64_t first, std::span<std::byte> out, Convert convert) {
   for (std::size_t i = 0; i < out.size() / sizeof(Element); ++i) {
@@ -59,8 +42,8 @@ UniformStream tensor_stream(std::uint64_t seed, std::uint64_t tensor, std::int64
 void fill_uniform(const UniformStream& stream, gatefold_dtype dtype, std::uint64_t first, std::span<std::byte> out) {
   switch (dtype) {
     case GATEFOLD_DTYPE_FP32: return fill<float>(stream, first, out, [](float value) { return value; });
-    case GATEFOLD_DTYPE_FP16: return fill<std::uint16_t>(stream, first, out, to_fp16);
-    case GATEFOLD_DTYPE_BF16: return fill<std::uint16_t>(stream, first, out, to_bf16);
+    case GATEFOLD_DTYPE_FP16: return fill<std::uint16_t>(stream, first, out, numbers::float_to_fp16);
+    case GATEFOLD_DTYPE_BF16: return fill<std::uint16_t>(stream, first, out, numbers::float_to_bf16);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/element.hpp"
+#include "numbers/exp.hpp"
 
 // A second copy for CPUs with AVX2, chosen when the program starts. (A copy for an architecture, such as haswell, would
 // not inline what is compiled for another.) Sanitizers can't follow the chooser.
@@ -24,26 +25,7 @@ constexpr std::int64_t worth_a_thread = 1 << 14;
 inline float at_most(float x, float limit) { return x > limit ? limit : x; }
 inline float at_least(float x, float limit) { return x < limit ? limit : x; }
 
-// exp to about one unit in the last place of fp32: 2^n times a polynomial (Taylor, degree 7) on |r| <= ln(2)/2, with
-// n ln(2) subtracted in two parts. No table and no branch, so that it becomes vector code; std::exp does not.
-inline float exponential(float x) {
-  const float clamped = at_least(at_most(x, 88.0F), -87.0F);
-  const float shifted = clamped * 1.44269504F + 0x1.8p23F;  // rounds to an integer, which is its lowest bits
-  const float n = shifted - 0x1.8p23F;
-  const float r = (clamped - n * 0.693145752F) - n * 1.42860677e-6F;
-  float p = 1.0F / 5040.0F;
-  p = p * r + 1.0F / 720.0F;
-  p = p * r + 1.0F / 120.0F;
-  p = p * r + 1.0F / 24.0F;
-  p = p * r + 1.0F / 6.0F;
-  p = p * r + 0.5F;
-  p = p * r + 1.0F;
-  p = p * r + 1.0F;
-  const std::uint32_t exponent = (std::bit_cast<std::uint32_t>(shifted) + 127U) << 23;
-  return p * std::bit_cast<float>(exponent);
-}
-
-inline float sigmoid(float x) { return 1.0F / (1.0F + exponential(-x)); }
+using numbers::sigmoid;
 
 struct Silu {
   float operator()(float g) const { return g * sigmoid(g); }
