@@ -1,4 +1,4 @@
-// Gatefold: the gated MLP of transformers, fused. This header is the whole C interface.
+// Gatefold: the gated MLP of transformers, fused. This header is the whole C interface (names.h: its enums as text).
 //
 //     gate = x . w_gate^T      x      [tokens, hidden_size]
 //     up   = x . w_up^T        w_gate [intermediate_size, hidden_size]     w_up   the same

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "gatefold/gatefold.h"
+#include "gatefold/names.h"
 
 namespace gatefold {
 
@@ -51,15 +52,7 @@ struct Layout {
 };
 
 constexpr const char* to_string(LayoutKind kind) {
-  switch (kind) {
-    case LayoutKind::none: return "none";
-    case LayoutKind::separate: return "separate";
-    case LayoutKind::gate_up: return "gate_up";
-    case LayoutKind::up_gate: return "up_gate";
-    case LayoutKind::interleaved_gate_up: return "interleaved_gate_up";
-    case LayoutKind::interleaved_up_gate: return "interleaved_up_gate";
-  }
-  return "?";
+  return kind == LayoutKind::none ? "none" : gatefold_name_of_layout(static_cast<gatefold_layout>(kind));
 }
 
 }  // namespace gatefold

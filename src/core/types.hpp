@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "gatefold/gatefold.h"
+#include "gatefold/names.h"
 
 // The enums of the public header under their internal names, and what is known about each value.
 namespace gatefold {
@@ -48,40 +49,12 @@ struct Activation {
 
 constexpr std::int64_t size_of(DType dtype) { return dtype == DType::fp32 ? 4 : 2; }
 
-constexpr const char* to_string(Op op) {
-  switch (op) {
-    case Op::act_and_mul: return "act_and_mul";
-    case Op::gemm: return "gemm";
-    case Op::gemm_gated: return "gemm_gated";
-    case Op::gate_up: return "gate_up";
-    case Op::mlp: return "mlp";
-  }
-  return "?";
-}
-
-constexpr const char* to_string(DType dtype) {
-  switch (dtype) {
-    case DType::fp32: return "fp32";
-    case DType::fp16: return "fp16";
-    case DType::bf16: return "bf16";
-  }
-  return "?";
-}
-
-constexpr const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
+constexpr const char* to_string(Op op) { return gatefold_name_of_op(static_cast<gatefold_op>(op)); }
+constexpr const char* to_string(DType dtype) { return gatefold_name_of_dtype(static_cast<gatefold_dtype>(dtype)); }
+constexpr const char* to_string(Device device) { return gatefold_name_of_device(static_cast<gatefold_device>(device)); }
 
 constexpr const char* to_string(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::none: return "none";
-    case ActivationKind::silu: return "silu";
-    case ActivationKind::gelu_tanh: return "gelu_tanh";
-    case ActivationKind::gelu_erf: return "gelu_erf";
-    case ActivationKind::relu: return "relu";
-    case ActivationKind::sigmoid: return "sigmoid";
-    case ActivationKind::identity: return "identity";
-    case ActivationKind::swiglu_clamped: return "swiglu_clamped";
-  }
-  return "?";
+  return kind == ActivationKind::none ? "none" : gatefold_name_of_activation(static_cast<gatefold_activation>(kind));
 }
 
 }  // namespace gatefold

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/files.hpp"
+#include "gatefold/names.h"
 
 namespace gatefold::checkpoint::test {
 namespace {
@@ -41,8 +42,8 @@ TEST_F(Config, ActivationNames) {
 TEST_F(Config, EveryActivationHasTheNameThatFindsIt) {
   for (int kind = GATEFOLD_ACTIVATION_SILU; kind <= GATEFOLD_ACTIVATION_SWIGLU_CLAMPED; ++kind) {
     const auto activation = static_cast<gatefold_activation>(kind);
-    ASSERT_TRUE(find_activation(activation_name(activation)).has_value()) << kind;
-    EXPECT_EQ(find_activation(activation_name(activation))->kind, activation);
+    ASSERT_TRUE(find_activation(gatefold_name_of_activation(activation)).has_value()) << kind;
+    EXPECT_EQ(find_activation(gatefold_name_of_activation(activation))->kind, activation);
     EXPECT_EQ(find_activation(config_activation_name(activation)).value().kind, activation);
   }
   EXPECT_FALSE(find_activation("").has_value());

@@ -4,6 +4,7 @@
 
 #include "checkpoint/input_error.hpp"
 #include "checkpoint/json_text.hpp"
+#include "gatefold/names.h"
 
 namespace gatefold::checkpoint {
 namespace {
@@ -15,23 +16,16 @@ struct NamedActivation {
   Activation activation;
 };
 
-// The names of transformers' ACT2FN table, and Gatefold's own.
-constexpr NamedActivation named_activations[] = {
-    {"silu", Activation::silu()},
+// Those names of transformers' ACT2FN table that aren't Gatefold's own.
+constexpr NamedActivation other_names[] = {
     {"swish", Activation::silu()},
     {"gelu_pytorch_tanh", Activation::gelu_tanh()},
     {"gelu_new", Activation::gelu_tanh()},
     {"gelu_fast", Activation::gelu_tanh()},
     {"gelu_accurate", Activation::gelu_tanh()},
-    {"gelu_tanh", Activation::gelu_tanh()},
     {"gelu", Activation::gelu_erf()},
     {"gelu_python", Activation::gelu_erf()},
-    {"gelu_erf", Activation::gelu_erf()},
-    {"relu", Activation::relu()},
-    {"sigmoid", Activation::sigmoid()},
     {"linear", Activation::identity()},
-    {"identity", Activation::identity()},
-    {"swiglu_clamped", Activation::swiglu_clamped()},
 };
 
 // Null and missing mean the same in config.json files.
@@ -118,23 +112,16 @@ ModelConfig read_config(const std::filesystem::path& path) {
 }
 
 std::optional<Activation> find_activation(const std::string& name) {
-  for (const NamedActivation& entry : named_activations) {
+  for (int kind = GATEFOLD_ACTIVATION_SILU; kind < GATEFOLD_ACTIVATION_SWIGLU_CLAMPED; ++kind) {
+    const auto activation = static_cast<gatefold_activation>(kind);
+    if (name == gatefold_name_of_activation(activation)) return Activation{activation};
+  }
+  const Activation clamped_form = Activation::swiglu_clamped();
+  if (name == gatefold_name_of_activation(clamped_form.kind)) return clamped_form;
+  for (const NamedActivation& entry : other_names) {
     if (name == entry.name) return entry.activation;
   }
   return std::nullopt;
-}
-
-const char* activation_name(gatefold_activation kind) {
-  switch (kind) {
-    case GATEFOLD_ACTIVATION_SILU: return "silu";
-    case GATEFOLD_ACTIVATION_GELU_TANH: return "gelu_tanh";
-    case GATEFOLD_ACTIVATION_GELU_ERF: return "gelu_erf";
-    case GATEFOLD_ACTIVATION_RELU: return "relu";
-    case GATEFOLD_ACTIVATION_SIGMOID: return "sigmoid";
-    case GATEFOLD_ACTIVATION_IDENTITY: return "identity";
-    case GATEFOLD_ACTIVATION_SWIGLU_CLAMPED: return "swiglu_clamped";
-  }
-  return "?";
 }
 
 const char* config_activation_name(gatefold_activation kind) {
@@ -142,7 +129,7 @@ const char* config_activation_name(gatefold_activation kind) {
     case GATEFOLD_ACTIVATION_GELU_TANH: return "gelu_pytorch_tanh";
     case GATEFOLD_ACTIVATION_GELU_ERF: return "gelu";
     case GATEFOLD_ACTIVATION_IDENTITY: return "linear";
-    default: return activation_name(kind);
+    default: return gatefold_name_of_activation(kind);
   }
 }
 

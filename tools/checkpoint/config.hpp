@@ -25,8 +25,7 @@ ModelConfig read_config(const std::filesystem::path& path);
 // By the names that config.json files use ("gelu_pytorch_tanh") and by Gatefold's own ("gelu_tanh").
 std::optional<Activation> find_activation(const std::string& name);
 
-// Gatefold's name of an activation, and the name that config.json uses for it.
-const char* activation_name(gatefold_activation kind);
+// The name that config.json uses.
 const char* config_activation_name(gatefold_activation kind);
 
 }  // namespace gatefold::checkpoint

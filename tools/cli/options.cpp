@@ -8,43 +8,21 @@
 #include "checkpoint/destination.hpp"
 #include "checkpoint/input_error.hpp"
 #include "cli/backend.hpp"
+#include "gatefold/names.h"
 
 namespace gatefold::cli {
 namespace {
 
 using checkpoint::throw_input_error;
 
-template <class Value>
-using Names = std::initializer_list<std::pair<const char*, Value>>;
-
-constexpr Names<gatefold_op> op_names{{"act_and_mul", GATEFOLD_OP_ACT_AND_MUL},
-                                      {"gemm", GATEFOLD_OP_GEMM},
-                                      {"gemm_gated", GATEFOLD_OP_GEMM_GATED},
-                                      {"gate_up", GATEFOLD_OP_GATE_UP},
-                                      {"mlp", GATEFOLD_OP_MLP}};
-constexpr Names<gatefold_dtype> dtype_names{
-    {"fp32", GATEFOLD_DTYPE_FP32}, {"fp16", GATEFOLD_DTYPE_FP16}, {"bf16", GATEFOLD_DTYPE_BF16}};
-constexpr Names<gatefold_layout> layout_names{{"separate", GATEFOLD_LAYOUT_SEPARATE},
-                                              {"gate_up", GATEFOLD_LAYOUT_GATE_UP},
-                                              {"up_gate", GATEFOLD_LAYOUT_UP_GATE},
-                                              {"interleaved_gate_up", GATEFOLD_LAYOUT_INTERLEAVED_GATE_UP},
-                                              {"interleaved_up_gate", GATEFOLD_LAYOUT_INTERLEAVED_UP_GATE}};
-constexpr Names<gatefold_device> device_names{{"cpu", GATEFOLD_DEVICE_CPU}, {"cuda", GATEFOLD_DEVICE_CUDA}};
-
-template <class Value>
-const char* name_in(const Names<Value>& names, Value value) {
-  for (const auto& [name, named] : names) {
-    if (named == value) return name;
-  }
-  return "?";
-}
-
-template <class Value>
-Value parse(const char* what, const Names<Value>& names, const std::string& text) {
+// The enum's value of a name; its values are 1, 2, ... last.
+template <class Enum>
+Enum parse(const char* what, Enum last, const char* (*name_of)(Enum), const std::string& text) {
   std::string known;
-  for (const auto& [name, named] : names) {
-    if (text == name) return named;
-    known += (known.empty() ? "" : ", ") + std::string(name);
+  for (int number = 1; number <= last; ++number) {
+    const auto value = static_cast<Enum>(number);
+    if (text == name_of(value)) return value;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(value));
   }
   throw_input_error(what, ": \"", text, "\" is not one of ", known);
 }
@@ -75,16 +53,16 @@ bool has_implementation(gatefold_op op, gatefold_device device, const std::strin
 
 }  // namespace
 
-const char* name_of(gatefold_op op) { return name_in(op_names, op); }
-const char* name_of(gatefold_dtype dtype) { return name_in(dtype_names, dtype); }
-const char* name_of(gatefold_device device) { return name_in(device_names, device); }
+const char* name_of(gatefold_op op) { return gatefold_name_of_op(op); }
+const char* name_of(gatefold_dtype dtype) { return gatefold_name_of_dtype(dtype); }
+const char* name_of(gatefold_device device) { return gatefold_name_of_device(device); }
 
 std::string name_of(const Layout& layout) {
-  const std::string name = name_in(layout_names, layout.kind());
+  const std::string name = gatefold_name_of_layout(layout.kind());
   return layout.block() == 0 ? name : name + ":" + std::to_string(layout.block());
 }
 
-std::string name_of(const Activation& activation) { return checkpoint::activation_name(activation.kind); }
+std::string name_of(const Activation& activation) { return gatefold_name_of_activation(activation.kind); }
 
 std::string name_of(const Biases& biases) {
   std::string text;
@@ -97,10 +75,12 @@ std::string name_of(const Biases& biases) {
 gatefold_op parse_op(const std::string& text) {
   std::string name = text;
   for (char& c : name) c = c == '-' ? '_' : c;  // "act-and-mul" is the same
-  return parse("op", op_names, name);
+  return parse("op", GATEFOLD_OP_MLP, gatefold_name_of_op, name);
 }
 
-gatefold_dtype parse_dtype(const std::string& text) { return parse("dtype", dtype_names, text); }
+gatefold_dtype parse_dtype(const std::string& text) {
+  return parse("dtype", GATEFOLD_DTYPE_BF16, gatefold_name_of_dtype, text);
+}
 
 Biases parse_biases(const std::vector<std::string>& names) {
   Biases biases;
@@ -117,7 +97,8 @@ Biases parse_biases(const std::vector<std::string>& names) {
 
 Layout parse_layout(const std::string& text) {
   const auto colon = text.find(':');
-  const gatefold_layout kind = parse("layout", layout_names, text.substr(0, colon));
+  const gatefold_layout kind =
+      parse("layout", GATEFOLD_LAYOUT_INTERLEAVED_UP_GATE, gatefold_name_of_layout, text.substr(0, colon));
   const bool interleaved = kind >= GATEFOLD_LAYOUT_INTERLEAVED_GATE_UP;
   if (!interleaved && colon != std::string::npos) {
     throw_input_error("layout: \"", text, "\" has a block, but only interleaved layouts have one");
@@ -131,13 +112,13 @@ Activation parse_activation(const std::string& text) {
   std::string known;
   for (int kind = GATEFOLD_ACTIVATION_SILU; kind <= GATEFOLD_ACTIVATION_SWIGLU_CLAMPED; ++kind) {
     known +=
-        (known.empty() ? "" : ", ") + std::string(checkpoint::activation_name(static_cast<gatefold_activation>(kind)));
+        (known.empty() ? "" : ", ") + std::string(gatefold_name_of_activation(static_cast<gatefold_activation>(kind)));
   }
   throw_input_error("activation: \"", text, "\" is not one of ", known);
 }
 
 gatefold_device parse_device(const std::string& text) {
-  return text == "auto" ? default_device() : parse("device", device_names, text);
+  return text == "auto" ? default_device() : parse("device", GATEFOLD_DEVICE_CUDA, gatefold_name_of_device, text);
 }
 
 gatefold_device parse_present_device(const std::string& text) {
@@ -212,7 +193,8 @@ std::string implementation_for(gatefold_op op, gatefold_device device, const std
 void require_known_implementation(gatefold_device device, const std::string& forced) {
   if (forced.empty()) return;
   std::string known;
-  for (const auto& [op_name, op] : op_names) {
+  for (int number = GATEFOLD_OP_ACT_AND_MUL; number <= GATEFOLD_OP_MLP; ++number) {
+    const auto op = static_cast<gatefold_op>(number);
     if (has_implementation(op, device, forced)) return;
     for (int i = 0; const char* name = gatefold_implementation_name(op, device, i); ++i) {
       const std::string candidate = name;
