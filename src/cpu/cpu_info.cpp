@@ -11,25 +11,34 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "cpu/threads.hpp"
 
 namespace gatefold::cpu {
 namespace {
 
-// The value of the first line "key : value" of /proc/cpuinfo, or "".
-std::string cpuinfo(const std::string& key) {
+// As /proc/cpuinfo calls it.
+std::string model_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.rfind(key, 0) != 0) continue;
+    if (line.rfind("model name", 0) != 0) continue;
     const auto colon = line.find(": ");
-    return colon == std::string::npos ? "" : line.substr(colon + 2);
+    return colon == std::string::npos ? "CPU" : line.substr(colon + 2);
   }
-  return {};
+  return "CPU";
 }
 
-bool has_flag(const std::string& flags, const std::string& flag) {
-  return (" " + flags + " ").find(" " + flag + " ") != std::string::npos;
+std::string names_of(const Features& features) {
+  std::string names;
+  for (const auto& [there, name] : {std::pair{features.avx2, "avx2 fma f16c"},
+                                    {features.avx512, "avx512f"},
+                                    {features.avx512_bf16, "avx512_bf16"},
+                                    {features.avx512_fp16, "avx512_fp16"},
+                                    {features.amx_bf16, "amx_bf16"}}) {
+    if (there) names += (names.empty() ? "" : " ") + std::string(name);
+  }
+  return names;
 }
 
 void copy_text(const std::string& text, char* out, std::size_t size) { std::snprintf(out, size, "%s", text.c_str()); }
@@ -72,6 +81,7 @@ Features find_features() {
   constexpr unsigned avx2 = 1U << 5;
   constexpr unsigned avx512_f_dq_bw_vl = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
   constexpr unsigned avx512_bf16 = 1U << 5;
+  constexpr unsigned avx512_fp16 = 1U << 23;
   constexpr unsigned tiles = 0x60000;
   constexpr unsigned amx_tile_and_bf16 = 1U << 24 | 1U << 22;
   const unsigned state = saved_state();
@@ -80,6 +90,7 @@ Features find_features() {
   found.avx2 = all_of(state, ymm) && all_of(extended.ebx, avx2) && all_of(Registers(1, 0).ecx, fma_and_f16c);
   found.avx512 = found.avx2 && all_of(state, zmm) && all_of(extended.ebx, avx512_f_dq_bw_vl);
   found.avx512_bf16 = found.avx512 && extended.eax >= 1 && all_of(Registers(7, 1).eax, avx512_bf16);
+  found.avx512_fp16 = found.avx512 && all_of(extended.edx, avx512_fp16);
   found.amx_bf16 =
       found.avx512_bf16 && all_of(state, tiles) && all_of(extended.edx, amx_tile_and_bf16) && may_use_tiles();
   return found;
@@ -100,14 +111,8 @@ const Features& features() {
 
 gatefold_device_info device_info() {
   gatefold_device_info info{};
-  const std::string name = cpuinfo("model name");
-  copy_text(name.empty() ? "CPU" : name, info.name, sizeof info.name);
-  const std::string flags = cpuinfo("flags");
-  std::string features;
-  for (const char* flag : {"avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16"}) {
-    if (has_flag(flags, flag)) features += (features.empty() ? "" : " ") + std::string(flag);
-  }
-  copy_text(features, info.features, sizeof info.features);
+  copy_text(model_name(), info.name, sizeof info.name);
+  copy_text(names_of(features()), info.features, sizeof info.features);
   info.threads = thread_limit();
   info.memory_bytes =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));

@@ -11,6 +11,7 @@ struct Features {
   bool avx2 = false;         // with FMA and F16C
   bool avx512 = false;       // F, BW, DQ and VL
   bool avx512_bf16 = false;  // and products of bf16
+  bool avx512_fp16 = false;  // and arithmetic of fp16
   bool amx_bf16 = false;     // and its matrix unit, which this process may use
 };
 const Features& features();
