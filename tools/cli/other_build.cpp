@@ -57,6 +57,8 @@ class BuildStage final : public Stage {
     return chosen == nullptr ? name_ : chosen;
   }
 
+  Work work() const override { return gate_up_work(block_); }
+
   std::size_t workspace_size() const override {
     std::size_t bytes = 0;
     require(functions_.gatefold_plan_workspace_size(plan_, block_.tokens, &bytes));

@@ -27,6 +27,7 @@ class PeerStage final : public Stage {
       : name_(std::move(name)), function_(function), block_(block) {}
 
   std::string implementation() const override { return name_; }
+  Work work() const override { return gate_up_work(block_); }
 
   void enqueue(const Tensors& tensors, Backend& backend) const override {
     const gatefold_peer_args args{block_.tokens,
@@ -67,8 +68,8 @@ Provider load_peer(const std::string& peer) {
   }
   return {name, [name, library, function](gatefold_op op, const Block& block) -> std::optional<Way> {
             if (op != GATEFOLD_OP_GATE_UP) return {};
-            if (function == nullptr) return gate_up_way(name, block, gate_up_of_build(library, name, block));
-            return gate_up_way(name, block, std::make_shared<PeerStage>(name, function, block));
+            if (function == nullptr) return Way(op, name, {gate_up_of_build(library, name, block)});
+            return Way(op, name, {std::make_shared<PeerStage>(name, function, block)});
           }};
 }
 

@@ -16,10 +16,11 @@ class OpStage final : public Stage {
  public:
   using Bind = std::function<Args(const Tensors&)>;
 
-  OpStage(Desc desc, std::int64_t tokens, Bind bind)
-      : desc_(std::move(desc)), tokens_(tokens), bind_(std::move(bind)), plan_(desc_) {}
+  OpStage(Desc desc, std::int64_t tokens, Bind bind, const Work& work)
+      : desc_(std::move(desc)), tokens_(tokens), bind_(std::move(bind)), work_(work), plan_(desc_) {}
 
   std::string implementation() const override { return plan_.implementation(tokens_); }
+  Work work() const override { return work_; }
   std::size_t workspace_size() const override { return plan_.workspace_size(tokens_); }
 
   void enqueue(const Tensors& tensors, Backend& backend) const override {
@@ -52,6 +53,7 @@ class OpStage final : public Stage {
   Desc desc_;
   std::int64_t tokens_;
   Bind bind_;
+  Work work_;
   Plan plan_;
 };
 
@@ -59,13 +61,16 @@ class PassStage final : public Stage {
  public:
   using Function = std::function<void(const Tensors&, Backend&)>;
 
-  PassStage(std::string name, Function function) : name_(std::move(name)), function_(std::move(function)) {}
+  PassStage(std::string name, const Work& work, Function function)
+      : name_(std::move(name)), work_(work), function_(std::move(function)) {}
 
   std::string implementation() const override { return name_; }
+  Work work() const override { return work_; }
   void enqueue(const Tensors& tensors, Backend& backend) const override { function_(tensors, backend); }
 
  private:
   std::string name_;
+  Work work_;
   Function function_;
 };
 
@@ -79,8 +84,32 @@ Desc describe(const Block& block, gatefold_op op) {
   return desc;
 }
 
-StagePtr make_op(Desc desc, const Block& block, OpStage::Bind bind) {
-  return std::make_shared<OpStage>(std::move(desc), block.tokens, std::move(bind));
+StagePtr make_op(Desc desc, const Block& block, const Work& work, OpStage::Bind bind) {
+  return std::make_shared<OpStage>(std::move(desc), block.tokens, std::move(bind), work);
+}
+
+// `tensors` times T x F elements, read or written; no operations worth counting
+Work elementwise_work(const Block& block, int tensors, Leaves leaves) {
+  const auto h = static_cast<std::int64_t>(block.h_bytes());
+  return {{0.0, static_cast<double>(tensors * h)}, leaves, h};
+}
+
+Work half_product_work(const Block& block) {
+  return product_work(block, block.intermediate_size, block.hidden_size, Leaves::between);
+}
+
+Work gemm_gated_work(const Block& block) {
+  Work work = product_work(block, block.intermediate_size, block.hidden_size, Leaves::h);
+  work.cost.bytes += static_cast<double>(block.h_bytes());  // reads gate
+  return work;
+}
+
+Work mlp_work(const Block& block) {
+  const Work first = gate_up_work(block);
+  Work work = product_work(block, block.hidden_size, block.intermediate_size, Leaves::y);
+  work.cost += first.cost;
+  work.bytes_inside = first.bytes_left;
+  return work;
 }
 
 // out [T, columns] = x . w^T
@@ -105,6 +134,21 @@ ElementwisePass pass_over(const Block& block, const Tensors& t) {
 
 }  // namespace
 
+Work product_work(const Block& block, std::int64_t columns, std::int64_t length, Leaves leaves) {
+  const auto T = static_cast<double>(block.tokens);
+  const auto N = static_cast<double>(columns);
+  const auto K = static_cast<double>(length);
+  const Cost cost{2.0 * T * N * K, (T * K + N * K + T * N) * static_cast<double>(block.element())};
+  return {cost, leaves, static_cast<std::int64_t>(block.bytes(block.tokens, columns))};
+}
+
+Work gate_up_work(const Block& block) {
+  Work work = product_work(block, 2 * block.intermediate_size, block.hidden_size, Leaves::h);
+  work.bytes_left /= 2;  // one half is all that is written
+  work.cost.bytes -= static_cast<double>(work.bytes_left);
+  return work;
+}
+
 RowSample sample_rows(std::int64_t rows, std::int64_t limit) {
   if (rows <= limit) return {0, 1, rows};
   const std::int64_t stride = (rows + limit - 1) / limit;
@@ -116,21 +160,21 @@ StagePtr gate_product(const Block& block) {
   const std::int64_t columns = block.layout.packed() ? 2 * block.intermediate_size : block.intermediate_size;
   Desc desc = describe_product(block, columns, block.hidden_size);
   desc.biases.up = block.biases.gate;  // of a packed layout both halves', as its weight is
-  return make_op(desc, block,
+  return make_op(desc, block, product_work(block, columns, block.hidden_size, Leaves::between),
                  [](const Tensors& t) { return Args{.x = t.x, .up = t.w_gate, .out = t.gate, .up_bias = t.b_gate}; });
 }
 
 StagePtr up_product(const Block& block) {
   Desc desc = describe_product(block, block.intermediate_size, block.hidden_size);
   desc.biases.up = block.biases.up;
-  return make_op(desc, block,
+  return make_op(desc, block, half_product_work(block),
                  [](const Tensors& t) { return Args{.x = t.x, .up = t.w_up, .out = t.up, .up_bias = t.b_up}; });
 }
 
 StagePtr half_product(const Block& block, bool up_half) {
   Desc desc = describe_product(block, block.intermediate_size, half_rows(block, up_half).ld);
   desc.biases.up = has_half_bias(block, up_half);
-  return make_op(desc, block, [block, up_half](const Tensors& t) {
+  return make_op(desc, block, half_product_work(block), [block, up_half](const Tensors& t) {
     return Args{.x = t.x,
                 .up = half_weights(block, t, up_half),
                 .out = up_half ? t.up : t.gate,
@@ -143,7 +187,7 @@ StagePtr act_and_mul(const Block& block) {
   const bool packed = block.layout.packed();
   Desc desc = describe(block, GATEFOLD_OP_ACT_AND_MUL);
   desc.ld = {.gate = packed ? 2 * F : F, .up = packed ? 0 : F, .out = F};
-  return make_op(desc, block, [packed](const Tensors& t) {
+  return make_op(desc, block, elementwise_work(block, 3, Leaves::h), [packed](const Tensors& t) {
     return Args{.gate = t.gate, .up = packed ? nullptr : t.up, .out = t.h};
   });
 }
@@ -153,7 +197,7 @@ StagePtr gemm_gated(const Block& block) {
   Desc desc = describe(block, GATEFOLD_OP_GEMM_GATED);
   desc.ld = {.x = block.hidden_size, .gate = F, .up = half_rows(block, true).ld, .out = F};
   desc.biases.up = has_half_bias(block, true);
-  return make_op(desc, block, [block](const Tensors& t) {
+  return make_op(desc, block, gemm_gated_work(block), [block](const Tensors& t) {
     return Args{
         .x = t.x, .gate = t.gate, .up = half_weights(block, t, true), .out = t.h, .up_bias = half_bias(block, t, true)};
   });
@@ -179,7 +223,8 @@ Args gate_up_args(const Block& block, const Tensors& t) {
 }
 
 StagePtr gate_up(const Block& block) {
-  return make_op(gate_up_desc(block), block, [block](const Tensors& t) { return gate_up_args(block, t); });
+  return make_op(gate_up_desc(block), block, gate_up_work(block),
+                 [block](const Tensors& t) { return gate_up_args(block, t); });
 }
 
 StagePtr down_product(const Block& block) {
@@ -187,7 +232,7 @@ StagePtr down_product(const Block& block) {
   std::swap(desc.hidden_size, desc.intermediate_size);  // F is summed over
   desc.ld = {.x = block.intermediate_size, .up = block.intermediate_size, .out = block.hidden_size};
   desc.biases.up = block.biases.down;
-  return make_op(desc, block,
+  return make_op(desc, block, product_work(block, block.hidden_size, block.intermediate_size, Leaves::y),
                  [](const Tensors& t) { return Args{.x = t.h, .up = t.w_down, .out = t.y, .up_bias = t.b_down}; });
 }
 
@@ -200,7 +245,7 @@ StagePtr mlp(const Block& block) {
              .down = block.intermediate_size,
              .out = block.hidden_size};
   desc.biases = block.biases;
-  return make_op(desc, block, [packed](const Tensors& t) {
+  return make_op(desc, block, mlp_work(block), [packed](const Tensors& t) {
     return Args{.x = t.x,
                 .gate = t.w_gate,
                 .up = packed ? nullptr : t.w_up,
@@ -219,18 +264,20 @@ const ProductStages& library_products() {
 
 StagePtr activation_pass(const Block& block) {
   return std::make_shared<PassStage>(
-      "activation pass", [block](const Tensors& t, Backend& backend) { backend.activation_pass(pass_over(block, t)); });
+      "activation pass", elementwise_work(block, 2, Leaves::between),
+      [block](const Tensors& t, Backend& backend) { backend.activation_pass(pass_over(block, t)); });
 }
 
 StagePtr multiply_pass(const Block& block) {
   return std::make_shared<PassStage>(
-      "multiply pass", [block](const Tensors& t, Backend& backend) { backend.multiply_pass(pass_over(block, t)); });
+      "multiply pass", elementwise_work(block, 3, Leaves::h),
+      [block](const Tensors& t, Backend& backend) { backend.multiply_pass(pass_over(block, t)); });
 }
 
 StagePtr copy_pass(const Block& block) {
-  return std::make_shared<PassStage>("copy", [block](const Tensors& t, Backend& backend) {
-    backend.copy(t.activated, t.gate, block.h_bytes() * 3 / 2);
-  });
+  return std::make_shared<PassStage>(
+      "copy", elementwise_work(block, 3, Leaves::h),
+      [block](const Tensors& t, Backend& backend) { backend.copy(t.activated, t.gate, block.h_bytes() * 3 / 2); });
 }
 
 }  // namespace gatefold::cli

@@ -22,6 +22,30 @@ struct RowSample {
 // At most `limit` of `rows` rows, evenly spaced, the last one among them.
 RowSample sample_rows(std::int64_t rows, std::int64_t limit);
 
+// Bytes and operations that a stage, or several, can't do without: each tensor read or written once.
+struct Cost {
+  double flops = 0.0;
+  double bytes = 0.0;
+
+  Cost& operator+=(const Cost& other) {
+    flops += other.flops;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+// What a stage does, and leaves in memory.
+enum class Leaves : std::uint8_t { between, h, y };  // gate, up or activated, which lie between x and h; h; or y
+struct Work {
+  Cost cost;
+  Leaves leaves = Leaves::h;
+  std::int64_t bytes_left = 0;
+  std::int64_t bytes_inside = 0;  // written besides, inside the stage: an mlp's h
+};
+// [tokens, columns] from sums of `length` products.
+Work product_work(const Block& block, std::int64_t columns, std::int64_t length, Leaves leaves);
+Work gate_up_work(const Block& block);
+
 class Stage {
  public:
   Stage() = default;
@@ -30,6 +54,7 @@ class Stage {
   virtual ~Stage() = default;
 
   virtual std::string implementation() const = 0;
+  virtual Work work() const = 0;
   virtual std::size_t workspace_size() const { return 0; }
   virtual void enqueue(const Tensors& tensors, Backend& backend) const = 0;
 

@@ -11,21 +11,6 @@
 namespace gatefold::cli {
 namespace {
 
-Cost product_cost(const Block& block, std::int64_t columns, std::int64_t length) {
-  const auto T = static_cast<double>(block.tokens);
-  const auto N = static_cast<double>(columns);
-  const auto K = static_cast<double>(length);
-  return {2.0 * T * N * K, (T * K + N * K + T * N) * static_cast<double>(block.element())};
-}
-
-// `tensors` times T x F elements, read or written; no operations worth counting
-Cost elementwise_cost(const Block& block, int tensors) { return {0.0, tensors * static_cast<double>(block.h_bytes())}; }
-
-void add(Way& way, StagePtr stage, const Cost& cost) {
-  way.stages.push_back(std::move(stage));
-  way.cost += cost;
-}
-
 // The strongest products of a device. On the CPU they are the library's own, and with a bias too.
 const ProductStages& baseline_products(const Block& block) {
   if (block.device == GATEFOLD_DEVICE_CPU || block.biases.any()) return library_products();
@@ -36,48 +21,7 @@ const ProductStages& baseline_products(const Block& block) {
 #endif
 }
 
-void add_half(Way& way, const Block& block, const ProductStages& products, bool up_half) {
-  add(way, products.half(block, up_half), product_cost(block, block.intermediate_size, block.hidden_size));
-}
-
-// gate and up to memory: one product of packed weights, two of separate ones
-void add_both_products(Way& way, const Block& block, const ProductStages& products) {
-  const std::int64_t F = block.intermediate_size;
-  const bool packed = block.layout.packed();
-  add(way, products.gate(block), product_cost(block, packed ? 2 * F : F, block.hidden_size));
-  if (!packed) add(way, products.up(block), product_cost(block, F, block.hidden_size));
-  way.bytes_intermediate += static_cast<std::int64_t>(2 * block.h_bytes());
-}
-
-void add_act_and_mul(Way& way, const Block& block) { add(way, act_and_mul(block), elementwise_cost(block, 3)); }
-
-void add_eager_pair(Way& way, const Block& block) {
-  add(way, activation_pass(block), elementwise_cost(block, 2));
-  add(way, multiply_pass(block), elementwise_cost(block, 3));
-  way.bytes_intermediate += static_cast<std::int64_t>(block.h_bytes());
-}
-
-void add_gate_up(Way& way, const Block& block, StagePtr stage) {
-  Cost cost = product_cost(block, 2 * block.intermediate_size, block.hidden_size);
-  cost.bytes -= static_cast<double>(block.h_bytes());  // one half is all that is written
-  add(way, std::move(stage), cost);
-}
-
-void add_gemm_gated(Way& way, const Block& block) {
-  Cost cost = product_cost(block, block.intermediate_size, block.hidden_size);
-  cost.bytes += static_cast<double>(block.h_bytes());  // reads gate
-  add(way, gemm_gated(block), cost);
-}
-
-void add_down(Way& way, const Block& block, const ProductStages& products) {
-  add(way, products.down(block), product_cost(block, block.hidden_size, block.intermediate_size));
-}
-
-// gemm_gated's operand gate is an input of the op: what a baseline adds to it is one product into `up`.
-void add_up_only(Way& way, const Block& block, const ProductStages& products) {
-  add_half(way, block, products, true);
-  way.bytes_intermediate += static_cast<std::int64_t>(block.h_bytes());
-}
+bool is_strided(const Block& block, bool up_half) { return half_rows(block, up_half).strided; }
 
 Block with_separate_operands(const Block& block) {
   Block separate = block;
@@ -85,98 +29,101 @@ Block with_separate_operands(const Block& block) {
   return separate;
 }
 
-std::optional<Way> make_gatefold(gatefold_op op, const Block& block) {
-  Way way{.op = op, .provider = "gatefold"};
-  switch (op) {
-    case GATEFOLD_OP_ACT_AND_MUL: add_act_and_mul(way, block); break;
-    case GATEFOLD_OP_GEMM:
-      if (!half_rows(block, false).strided) return {};
-      add_half(way, block, library_products(), false);
-      break;
-    case GATEFOLD_OP_GEMM_GATED:
-      if (!half_rows(block, true).strided) return {};
-      add_gemm_gated(way, block);
-      break;
-    case GATEFOLD_OP_GATE_UP: add_gate_up(way, block, gate_up(block)); break;
-    case GATEFOLD_OP_MLP: {
-      Cost cost = product_cost(block, 2 * block.intermediate_size, block.hidden_size);
-      cost += product_cost(block, block.hidden_size, block.intermediate_size);
-      cost.bytes -= static_cast<double>(block.h_bytes());
-      add(way, mlp(block), cost);
-      way.bytes_intermediate = static_cast<std::int64_t>(block.h_bytes());
-      break;
-    }
-  }
-  return way;
+using Stages = std::vector<StagePtr>;
+
+void append(Stages& stages, Stages more) { stages.insert(stages.end(), more.begin(), more.end()); }
+
+// gate and up to memory: one product of packed weights, two of separate ones
+Stages both_products(const Block& block, const ProductStages& products) {
+  if (block.layout.packed()) return {products.gate(block)};
+  return {products.gate(block), products.up(block)};
 }
 
+// What follows bare products: separate kernels, or nothing.
 enum class Finish : std::uint8_t { nothing, act_and_mul, eager_pair };
 
-// The op from bare products, followed by separate kernels or by nothing.
-std::optional<Way> make_unfused_way(const char* provider, gatefold_op op, const Block& block, Finish finish,
-                                    const ProductStages& products) {
-  if (op == GATEFOLD_OP_GEMM || op == GATEFOLD_OP_ACT_AND_MUL) return {};
-  Way way{.op = op, .provider = provider};
-  Block operands = block;
-  if (op == GATEFOLD_OP_GEMM_GATED) {
-    if (!half_rows(block, true).strided) return {};
-    add_up_only(way, block, products);
-    operands = with_separate_operands(block);
-  } else {
-    add_both_products(way, block, products);
+Stages finish_of(Finish finish, const Block& operands) {
+  switch (finish) {
+    case Finish::nothing: return {};
+    case Finish::act_and_mul: return {act_and_mul(operands)};
+    case Finish::eager_pair: return {activation_pass(operands), multiply_pass(operands)};
   }
-  if (finish == Finish::act_and_mul) add_act_and_mul(way, operands);
-  if (finish == Finish::eager_pair) add_eager_pair(way, operands);
-  if (op == GATEFOLD_OP_MLP) {
-    way.bytes_intermediate += static_cast<std::int64_t>(block.h_bytes());
-    add_down(way, block, products);
+  return {};
+}
+
+// The op from bare products. gemm_gated's gate is an input of the op, so of those only up's is left.
+std::optional<Way> from_products(const char* provider, gatefold_op op, const Block& block, Finish finish,
+                                 const ProductStages& products) {
+  Stages stages;
+  switch (op) {
+    case GATEFOLD_OP_ACT_AND_MUL:
+    case GATEFOLD_OP_GEMM: return {};
+    case GATEFOLD_OP_GEMM_GATED:
+      if (!is_strided(block, true)) return {};
+      stages = {products.half(block, true)};
+      append(stages, finish_of(finish, with_separate_operands(block)));
+      break;
+    case GATEFOLD_OP_GATE_UP:
+    case GATEFOLD_OP_MLP:
+      stages = both_products(block, products);
+      append(stages, finish_of(finish, block));
+      break;
   }
-  return way;
+  if (op == GATEFOLD_OP_MLP) stages.push_back(products.down(block));
+  return Way(op, provider, std::move(stages));
+}
+
+std::optional<Way> one_stage(const char* provider, gatefold_op op, StagePtr stage) {
+  return Way(op, provider, {std::move(stage)});
+}
+
+// ---- the providers --------------------------------------------------------------------------------------------------
+
+std::optional<Way> make_gatefold(gatefold_op op, const Block& block) {
+  switch (op) {
+    case GATEFOLD_OP_ACT_AND_MUL: return one_stage("gatefold", op, act_and_mul(block));
+    case GATEFOLD_OP_GEMM:
+      if (!is_strided(block, false)) return {};
+      return one_stage("gatefold", op, library_products().half(block, false));
+    case GATEFOLD_OP_GEMM_GATED:
+      if (!is_strided(block, true)) return {};
+      return one_stage("gatefold", op, gemm_gated(block));
+    case GATEFOLD_OP_GATE_UP: return one_stage("gatefold", op, gate_up(block));
+    case GATEFOLD_OP_MLP: return one_stage("gatefold", op, mlp(block));
+  }
+  return {};
 }
 
 std::optional<Way> make_unfused(gatefold_op op, const Block& block) {
-  return make_unfused_way("unfused", op, block, Finish::act_and_mul, baseline_products(block));
+  return from_products("unfused", op, block, Finish::act_and_mul, baseline_products(block));
 }
 
 std::optional<Way> make_eager(gatefold_op op, const Block& block) {
-  if (op != GATEFOLD_OP_ACT_AND_MUL)
-    return make_unfused_way("eager", op, block, Finish::eager_pair, baseline_products(block));
-  Way way{.op = op, .provider = "eager"};
-  add_eager_pair(way, block);
-  return way;
+  if (op == GATEFOLD_OP_ACT_AND_MUL) return Way(op, "eager", finish_of(Finish::eager_pair, block));
+  return from_products("eager", op, block, Finish::eager_pair, baseline_products(block));
 }
 
 std::optional<Way> make_gemm_only(gatefold_op op, const Block& block) {
-  if (op != GATEFOLD_OP_GEMM) {
-    return make_unfused_way("gemm-only", op, block, Finish::nothing, baseline_products(block));
-  }
-  if (!half_rows(block, false).strided) return {};
-  Way way{.op = op, .provider = "gemm-only"};
-  add_half(way, block, baseline_products(block), false);
-  return way;
+  if (op != GATEFOLD_OP_GEMM) return from_products("gemm-only", op, block, Finish::nothing, baseline_products(block));
+  if (!is_strided(block, false)) return {};
+  return one_stage("gemm-only", op, baseline_products(block).half(block, false));
 }
 
 // The library's own plain products, where gemm-only's are another's.
 std::optional<Way> make_gemm(gatefold_op op, const Block& block) {
-  return make_unfused_way("gemm", op, block, Finish::nothing, library_products());
+  return from_products("gemm", op, block, Finish::nothing, library_products());
 }
 
 // The bound of element-wise work: a copy of the same number of bytes.
 std::optional<Way> make_copy(gatefold_op op, const Block& block) {
   if (op != GATEFOLD_OP_ACT_AND_MUL) return {};
-  Way way{.op = op, .provider = "copy"};
-  add(way, copy_pass(block), elementwise_cost(block, 3));
-  return way;
+  return one_stage("copy", op, copy_pass(block));
 }
 
-// gate, then gemm_gated, which multiplies while it computes up.
-std::optional<Way> make_gated_way(const Block& block) {
-  if (!half_rows(block, true).strided) return {};
-  Way way{.op = GATEFOLD_OP_GEMM_GATED, .provider = "gatefold"};
-  add_half(way, block, library_products(), false);
-  add_gemm_gated(way, block);
-  way.bytes_intermediate = static_cast<std::int64_t>(block.h_bytes());
-  return way;
+// Is what a stage leaves the op's output? gemm's is, whatever it stands for in the block.
+bool is_output(gatefold_op op, Leaves leaves) {
+  if (op == GATEFOLD_OP_GEMM) return true;
+  return leaves == (op == GATEFOLD_OP_MLP ? Leaves::y : Leaves::h);
 }
 
 Json ratio_or_null(const Samples* baseline, const Samples& samples) {
@@ -186,6 +133,15 @@ Json ratio_or_null(const Samples* baseline, const Samples& samples) {
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
+
+Way::Way(gatefold_op the_op, std::string the_provider, std::vector<StagePtr> the_stages)
+    : op(the_op), provider(std::move(the_provider)), stages(std::move(the_stages)) {
+  for (const StagePtr& stage : stages) {
+    const Work work = stage->work();
+    cost += work.cost;
+    bytes_intermediate += work.bytes_inside + (is_output(op, work.leaves) ? 0 : work.bytes_left);
+  }
+}
 
 std::string Way::implementation() const {
   std::vector<std::string> names;
@@ -226,27 +182,23 @@ const Provider& find_provider(gatefold_device device, const std::string& name) {
 }
 
 std::vector<Way> ways_to_h(const Block& block) {
-  Way eager = *make_unfused_way("eager", GATEFOLD_OP_GATE_UP, block, Finish::eager_pair, library_products());
-  Way unfused = *make_unfused_way("unfused", GATEFOLD_OP_GATE_UP, block, Finish::act_and_mul, library_products());
-  const std::ptrdiff_t products = block.layout.packed() ? 1 : 2;
-  std::copy_n(eager.stages.begin(), products, unfused.stages.begin());
-  std::vector<Way> ways{std::move(eager), std::move(unfused)};
-  if (auto gated = make_gated_way(block)) ways.push_back(*gated);
+  const Stages products = both_products(block, library_products());
+  const auto finished = [&](const char* provider, Finish finish) {
+    Stages stages = products;
+    append(stages, finish_of(finish, block));
+    return Way(GATEFOLD_OP_GATE_UP, provider, std::move(stages));
+  };
+  std::vector<Way> ways{finished("eager", Finish::eager_pair), finished("unfused", Finish::act_and_mul)};
+  if (is_strided(block, true)) {
+    // gate, then gemm_gated, which multiplies while it computes up
+    Stages gated{library_products().half(block, false), gemm_gated(block)};
+    ways.emplace_back(GATEFOLD_OP_GEMM_GATED, "gatefold", std::move(gated));
+  }
   ways.push_back(*make_gatefold(GATEFOLD_OP_GATE_UP, block));
   return ways;
 }
 
-Way gate_up_way(const std::string& provider, const Block& block, StagePtr stage) {
-  Way way{.op = GATEFOLD_OP_GATE_UP, .provider = provider};
-  add_gate_up(way, block, std::move(stage));
-  return way;
-}
-
-Way down_way(const Block& block) {
-  Way way{.op = GATEFOLD_OP_GEMM, .provider = "gatefold"};
-  add_down(way, block, library_products());
-  return way;
-}
+Way down_way(const Block& block) { return {GATEFOLD_OP_GEMM, "gatefold", {library_products().down(block)}}; }
 
 Json result_row(const Way& way, const Block& block, const std::string& model, const Samples& samples,
                 const Baselines& baselines) {

@@ -10,25 +10,18 @@
 #include "cli/stage.hpp"
 #include "cli/timing.hpp"
 
-// Ways to compute an op of the block: stages one after the other, and what they cost.
+// Ways to compute an op of the block: stages one after the other.
 namespace gatefold::cli {
 
-// Bytes and operations that a way can't do without, each tensor read or written once per stage that uses it.
-struct Cost {
-  double flops = 0.0;
-  double bytes = 0.0;
-
-  Cost& operator+=(const Cost& other) {
-    flops += other.flops;
-    bytes += other.bytes;
-    return *this;
-  }
-};
-
 struct Way {
+  Way() = default;
+  Way(gatefold_op op, std::string provider, std::vector<StagePtr> stages);
+
   gatefold_op op{};
   std::string provider{};
   std::vector<StagePtr> stages{};
+
+  // Of all stages.
   Cost cost{};
   std::int64_t bytes_intermediate = 0;  // written to memory besides the op's output
 
@@ -51,9 +44,6 @@ const Provider& find_provider(gatefold_device device, const std::string& name); 
 // The ways to h that `run` shows, from none of it fused to all of it: eager, unfused, gemm_gated (where the layout has
 // strided halves), gate_up. The first two share their products' stages.
 std::vector<Way> ways_to_h(const Block& block);
-
-// gate_up by a stage that is not the library's.
-Way gate_up_way(const std::string& provider, const Block& block, StagePtr stage);
 
 // The down projection alone, y = h . w_down^T.
 Way down_way(const Block& block);
