@@ -29,8 +29,12 @@ void widen(const RowSet& set, std::int64_t begin, std::int64_t count, Chunk& out
     double* line = out[i].data();
     switch (set.element) {
       case Element::fp32: widen<float>(row, begin, count, line, [](float v) { return double{v}; }); break;
-      case Element::fp16: widen<std::uint16_t>(row, begin, count, line, fp16_to_float); break;
-      case Element::bf16: widen<std::uint16_t>(row, begin, count, line, bf16_to_float); break;
+      case Element::fp16:
+        widen<std::uint16_t>(row, begin, count, line, [](std::uint16_t v) { return fp16_to_float(v); });
+        break;
+      case Element::bf16:
+        widen<std::uint16_t>(row, begin, count, line, [](std::uint16_t v) { return bf16_to_float(v); });
+        break;
       case Element::fp64: widen<double>(row, begin, count, line, [](double v) { return v; }); break;
     }
   }

@@ -52,11 +52,14 @@ class Float16 : public testing::TestWithParam<Format16> {
   }
 };
 std::string format_name(const testing::TestParamInfo<Format16>& tested) { return to_string(tested.param.dtype); }
-INSTANTIATE_TEST_SUITE_P(
-    All, Float16,
-    testing::Values(Format16{DType::bf16, GATEFOLD_DTYPE_BF16, 7, 127, bf16_to_float, float_to_bf16},
-                    Format16{DType::fp16, GATEFOLD_DTYPE_FP16, 10, 15, fp16_to_float, float_to_fp16}),
-    format_name);
+INSTANTIATE_TEST_SUITE_P(All, Float16,
+                         testing::Values(Format16{DType::bf16, GATEFOLD_DTYPE_BF16, 7, 127,
+                                                  [](std::uint16_t bits) { return bf16_to_float(bits); },
+                                                  [](float value) { return float_to_bf16(value); }},
+                                         Format16{DType::fp16, GATEFOLD_DTYPE_FP16, 10, 15,
+                                                  [](std::uint16_t bits) { return fp16_to_float(bits); },
+                                                  [](float value) { return float_to_fp16(value); }}),
+                         format_name);
 
 TEST_P(Float16, EveryPatternHasItsValueAndComesBack) {
   for (std::uint32_t pattern = 0; pattern < 65536; ++pattern) {

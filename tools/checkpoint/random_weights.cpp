@@ -42,8 +42,10 @@ UniformStream tensor_stream(std::uint64_t seed, std::uint64_t tensor, std::int64
 void fill_uniform(const UniformStream& stream, gatefold_dtype dtype, std::uint64_t first, std::span<std::byte> out) {
   switch (dtype) {
     case GATEFOLD_DTYPE_FP32: return fill<float>(stream, first, out, [](float value) { return value; });
-    case GATEFOLD_DTYPE_FP16: return fill<std::uint16_t>(stream, first, out, numbers::float_to_fp16);
-    case GATEFOLD_DTYPE_BF16: return fill<std::uint16_t>(stream, first, out, numbers::float_to_bf16);
+    case GATEFOLD_DTYPE_FP16:
+      return fill<std::uint16_t>(stream, first, out, [](float value) { return numbers::float_to_fp16(value); });
+    case GATEFOLD_DTYPE_BF16:
+      return fill<std::uint16_t>(stream, first, out, [](float value) { return numbers::float_to_bf16(value); });
   }
 }
 
