@@ -59,6 +59,11 @@ class Explain(ToolTest):
         rows = self.table("explain", "--model", "llama3.2-1b", "--device", "cpu", "--impl", "reference")["rows"]
         self.assertEqual({row["name"] for row in rows if row["chosen"]}, {"reference"})
 
+    def test_biases(self):
+        table = self.table("explain", "--model", "llama3.1-8b", "--biases", "gate,up", "--device", "cpu")
+        self.assertEqual(table["context"]["description"]["biases"], "gate + up")
+        self.assertEqual({row["name"] for row in table["rows"] if row["chosen"]}, {"loops"})
+
     def test_tensor_parallelism_divides_the_intermediate_size(self):
         table = self.table("explain", "--model", "llama3.1-8b", "--tp", 8, "--device", "cpu")
         self.assertEqual(table["context"]["description"]["intermediate_size"], 1792)
