@@ -6,10 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stop_token>
+#include <thread>
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/random_weights.hpp"
+#include "checkpoint/temporary_file.hpp"
 
 namespace gatefold::checkpoint::test {
 namespace {
@@ -124,6 +127,22 @@ TEST(Generate, LeavesFullFoldersAlone) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"config.json", "model.safetensors", "notes.txt"}))
       << "the index and the shards of the old checkpoint would be read in place of the new one";
   EXPECT_EQ(Checkpoint(folder.path()).layer(0).hidden_size, 32);
+}
+
+// Other calls remove what programs that have ended left behind. The folder that is being replaced is no such thing.
+TEST(Generate, ReplacesWhileOthersTidyUp) {
+  const TemporaryFolder parent;
+  GenerateOptions options = small();
+  options.overwrite = true;
+  generate_checkpoint(parent / "model", options);
+  std::jthread others([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) remove_leftovers(parent.path());
+  });
+  for (options.seed = 1; options.seed <= 100; ++options.seed) {
+    write_file(parent / "model/notes.txt", "mine");
+    ASSERT_NO_THROW(generate_checkpoint(parent / "model", options));
+    ASSERT_TRUE(std::filesystem::exists(parent / "model/notes.txt"));
+  }
 }
 
 // A folder can't have two names, so one inside would have to move while somebody may look into it.

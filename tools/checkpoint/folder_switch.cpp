@@ -77,6 +77,24 @@ class HiddenFolder {
   int descriptor_ = -1;
 };
 
+// The old folder, which has the hidden name after the switch: claimed like whatever has one, so that nobody takes it
+// for the leftover of a program that has ended.
+class ClaimedFolder {
+ public:
+  explicit ClaimedFolder(const fs::path& folder)
+      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ >= 0) static_cast<void>(claim(descriptor_));
+  }
+  ClaimedFolder(const ClaimedFolder&) = delete;
+  ClaimedFolder& operator=(const ClaimedFolder&) = delete;
+  ~ClaimedFolder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
 }  // namespace
 
 FolderSwitch::FolderSwitch(const fs::path& folder, Belongs belongs)
@@ -145,6 +163,7 @@ void FolderSwitch::place_in(const fs::path& folder) {
 
 void FolderSwitch::switch_to_new() {
   const fs::path parent = folder_of(folder_);
+  const ClaimedFolder old(folder_);  // until `made` has removed it
   const HiddenFolder made(parent);
   place_in(made.path());
   if (exists_) {
