@@ -12,6 +12,7 @@ from pathlib import Path
 # The layers from top to bottom. Folders on one line are neighbours: neither may include the other.
 LAYERS = [
     ["src/api"],
+    ["src/swap_ffn"],
     ["src/dispatch"],
     ["src/cuda/sm90", "src/cuda/sm80", "src/cuda/simt", "src/cuda/elementwise"],
     ["src/cuda"],  # common/, and the list of implementations

@@ -32,6 +32,7 @@ struct Problem {
   std::int64_t ld_down = 0;
   std::int64_t ld_out = 0;
   Biases biases;
+  bool row_scale = false;  // gate_up and gemm on the CPU: Operands::row_scale is given; no description asks for it
 };
 
 // Validated pointers of one run: gatefold_args, in bytes. For packed layouts `up` is null and `gate` holds both halves.
@@ -48,6 +49,7 @@ struct Operands {
   const std::byte* gate_bias = nullptr;  // null where the problem has none
   const std::byte* up_bias = nullptr;
   const std::byte* down_bias = nullptr;
+  const float* row_scale = nullptr;  // [tokens]: each token's sums are multiplied by its own, before any bias
 };
 
 // One half of a pair (weight rows, or act_and_mul's columns) whatever the layout: line j begins at

@@ -25,16 +25,10 @@ struct BoundTerms {
 bool is_gelu(ActivationKind kind) { return kind == ActivationKind::gelu_tanh || kind == ActivationKind::gelu_erf; }
 
 BoundTerms bound_terms(const Problem& p, bool zero_mean) {
-  const auto D = static_cast<double>(p.hidden_size);
-  const bool fp32 = p.dtype == DType::fp32;
   const bool gelu = is_gelu(p.activation.kind);
-  // 16-bit products are exact in fp32, and the tensor core's sums lose less than a rounding each; fp32 products round.
-  // Below 64 terms single roundings count, and the typical error stays where it is at 64.
-  const double ceiling = D * 0x1p-24;
-  const double typical = fp32 ? std::sqrt(D) * 0x1p-24 : std::min(std::sqrt(std::max(D, 64.0)) * 0x1p-26, ceiling);
   BoundTerms terms{};
-  terms.rounding = p.dtype == DType::bf16 ? 0x1p-8 : p.dtype == DType::fp16 ? 0x1p-11 : 0x1p-24;
-  terms.gamma = (zero_mean ? typical : ceiling) + (fp32 ? 0x1p-21 : 0.0);
+  terms.rounding = rounding_error(p.dtype);
+  terms.gamma = sum_error(p.dtype, p.hidden_size, zero_mean);
   terms.slope = largest_slope(p.activation);
   terms.evaluation = p.op == Op::gemm ? 0.0 : 0x1p-20;
   terms.exponential = gelu ? 0x1p-21 : 0x1p-23;
@@ -63,20 +57,6 @@ double bound(const BoundTerms& terms, const Activation& act, const Tile::Entry& 
 
 double largest_finite(DType dtype) {
   return dtype == DType::fp16 ? 65504.0 : dtype == DType::bf16 ? 0x1.fep127 : 0x1.fffffep127;
-}
-
-// |out - truth| / bound, where a result beyond the type's range must be the infinity of its sign.
-double bound_ratio(double out, const Tile::Entry& truth, double bound, DType dtype) {
-  constexpr double wrong = std::numeric_limits<double>::infinity();
-  if (std::isnan(truth.value)) return std::isnan(out) ? 0.0 : wrong;
-  if (std::isinf(truth.value)) return out == truth.value ? 0.0 : wrong;
-  if (std::isinf(out)) {
-    const bool may_overflow = std::abs(truth.value) + bound >= largest_finite(dtype);
-    return may_overflow && std::signbit(out) == std::signbit(truth.value) ? 0.0 : wrong;
-  }
-  if (!std::isfinite(bound)) return out == truth.value ? 0.0 : wrong;  // it would let anything through, or nothing
-  const double ratio = std::abs(out - truth.value) / bound;
-  return std::isnan(ratio) ? wrong : ratio;
 }
 
 struct Totals {
@@ -135,6 +115,36 @@ gatefold_error_report summarise(const Totals& totals, std::int64_t elements) {
 
 }  // namespace
 
+double rounding_error(DType dtype) { return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::fp16 ? 0x1p-11 : 0x1p-24; }
+
+// 16-bit products are exact in fp32, and the tensor core's sums lose less than a rounding each; fp32 products round.
+// Below 64 terms single roundings count, and the typical error stays where it is at 64.
+double sum_error(DType dtype, std::int64_t depth, bool zero_mean) {
+  const auto D = static_cast<double>(depth);
+  const bool fp32 = dtype == DType::fp32;
+  const double ceiling = D * 0x1p-24;
+  const double typical = fp32 ? std::sqrt(D) * 0x1p-24 : std::min(std::sqrt(std::max(D, 64.0)) * 0x1p-26, ceiling);
+  return (zero_mean ? typical : ceiling) + (fp32 ? 0x1p-21 : 0.0);
+}
+
+double element_bound(const Problem& problem, bool zero_mean, const Tile::Entry& entry) {
+  return bound(bound_terms(problem, zero_mean), problem.activation, entry);
+}
+
+// |out - truth| / bound, where a result beyond the type's range must be the infinity of its sign.
+double bound_ratio(double out, double truth, double bound, DType dtype) {
+  constexpr double wrong = std::numeric_limits<double>::infinity();
+  if (std::isnan(truth)) return std::isnan(out) ? 0.0 : wrong;
+  if (std::isinf(truth)) return out == truth ? 0.0 : wrong;
+  if (std::isinf(out)) {
+    const bool may_overflow = std::abs(truth) + bound >= largest_finite(dtype);
+    return may_overflow && std::signbit(out) == std::signbit(truth) ? 0.0 : wrong;
+  }
+  if (!std::isfinite(bound)) return out == truth ? 0.0 : wrong;  // it would let anything through, or nothing
+  const double ratio = std::abs(out - truth) / bound;
+  return std::isnan(ratio) ? wrong : ratio;
+}
+
 gatefold_error_report check(const Problem& p, const Operands& operands, bool zero_mean, double* truth_out) {
   const std::int64_t F = p.intermediate_size;
   if (operands.tokens == 0 || F == 0) return {};
@@ -154,7 +164,7 @@ gatefold_error_report check(const Problem& p, const Operands& operands, bool zer
           const std::int64_t column = range.column + j;
           const Tile::Entry& entry = tile.entries[i][j];
           const double out = load(operands.out, p.dtype, row * p.ld_out + column);
-          mine.add(out, entry, bound_ratio(out, entry, bound(terms, p.activation, entry), p.dtype), row, column);
+          mine.add(out, entry, bound_ratio(out, entry.value, bound(terms, p.activation, entry), p.dtype), row, column);
           if (truth_out != nullptr) truth_out[row * F + column] = entry.value;
         }
       }

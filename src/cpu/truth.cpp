@@ -40,6 +40,15 @@ std::array<double, tile_rows> biases_of(const BiasView& bias, DType dtype, const
   return values;
 }
 
+void scale_rows(Products& products, const float* scale, const TileRange& range) {
+  for (int i = 0; i < range.rows; ++i) {
+    for (int j = 0; j < range.columns; ++j) {
+      products.sum[i][j] *= static_cast<double>(scale[i]);
+      products.magnitude[i][j] *= static_cast<double>(scale[i]);
+    }
+  }
+}
+
 void finish(const Activation& act, Tile::Entry& entry, double gate, double up) {
   entry.gate = gate;
   entry.up = up;
@@ -70,6 +79,10 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
     }
   }
 
+  if (o.row_scale != nullptr) {
+    scale_rows(gate_products, o.row_scale + range.row, range);
+    scale_rows(up_products, o.row_scale + range.row, range);
+  }
   const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);
   const auto up_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);
   Tile tile;

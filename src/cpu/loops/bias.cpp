@@ -20,4 +20,13 @@ void add_bias(const BiasView& bias, DType dtype, const PanelShape& panel, float*
   }
 }
 
+void multiply_rows(const float* factors, const PanelShape& panel, float* sums) {
+  if (factors == nullptr) return;
+  for (std::int64_t group = 0; group < panel.columns; group += tile_rows_of_weights) {
+    for (std::int64_t token = 0; token < panel.tokens; ++token) {
+      for (std::int64_t j = 0; j < tile_rows_of_weights; ++j) *sums++ *= factors[token];
+    }
+  }
+}
+
 }  // namespace gatefold::cpu

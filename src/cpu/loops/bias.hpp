@@ -17,4 +17,7 @@ struct PanelShape {
 // so that a result doesn't depend on the tokens and threads beside it.
 void add_bias(const BiasView& bias, DType dtype, const PanelShape& panel, float* sums);
 
+// Multiplies each token's finished sums by the token's own factor, in fp32; nothing where there are none.
+void multiply_rows(const float* factors, const PanelShape& panel, float* sums);
+
 }  // namespace gatefold::cpu

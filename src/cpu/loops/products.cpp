@@ -182,7 +182,7 @@ class LoopsExecutor final : public Executor {
     if (p_.op == Op::gate_up) multiply_half(item, Half::gate, item.gate);
     if (p_.op == Op::gemm_gated) load_gate(item);
     multiply_half(item, Half::up, item.up);
-    add_biases(item);
+    finish_sums(item);
     if (p_.op != Op::gemm) {
       activate(p_.activation, item.gate, item.sums(), item.gate);
       multiply(p_.activation, item.gate, item.up, item.sums(), item.up);
@@ -203,10 +203,15 @@ class LoopsExecutor final : public Executor {
                       .scratch = item.scratch});
   }
 
-  void add_biases(const Item& item) const {
+  void finish_sums(const Item& item) const {
     const PanelShape panel{item.column, item.columns, item.tokens};
-    if (p_.op == Op::gate_up) add_bias(bias_view(p_, item.operands, Half::gate), p_.dtype, panel, item.gate);
-    add_bias(bias_view(p_, item.operands, Half::up), p_.dtype, panel, item.up);
+    const float* scale = p_.row_scale ? item.operands.row_scale + item.token : nullptr;
+    const auto finish = [&](Half half, float* sums) {
+      multiply_rows(scale, panel, sums);
+      add_bias(bias_view(p_, item.operands, half), p_.dtype, panel, sums);
+    };
+    if (p_.op == Op::gate_up) finish(Half::gate, item.gate);
+    finish(Half::up, item.up);
   }
 
   // Past the last row, the last again: its sums are left where they are.

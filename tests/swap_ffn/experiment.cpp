@@ -1,0 +1,216 @@
+#include "swap_ffn/experiment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "support/names.hpp"
+
+namespace gatefold::test {
+namespace {
+
+constexpr std::size_t canary = 256;
+constexpr std::byte poison_byte{0xff};
+
+std::int64_t elements_of(const gatefold_swap_ffn_tensor& tensor) {
+  std::int64_t count = 1;
+  for (int i = 0; i < tensor.rank; ++i) count *= tensor.shape[i];
+  return count;
+}
+
+// Such that every stage of the step comes out near 1, and about half of the cores swap.
+struct Drawn {
+  double mean;
+  double deviation;
+};
+Drawn drawn(const std::string& name, const SwapFfnDesc& d) {
+  const auto over_root = [](std::int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); };
+  const std::map<std::string, Drawn> all{{"core_embed", {0.0, 1.0}},
+                                         {"scale_w", {0.0, 0.3 * over_root(d.core_embed_size)}},
+                                         {"scale_b", {0.1, 0.1}},
+                                         {"shift_w", {0.0, 0.5 * over_root(d.core_embed_size)}},
+                                         {"shift_b", {0.0, 0.3}},
+                                         {"alpha_w", {0.0, over_root(d.core_embed_size)}},
+                                         {"alpha_b", {0.0, 0.5}},
+                                         {"router_norm", {1.0, 0.2}},
+                                         {"router_w", {0.0, over_root(d.hidden_size)}},
+                                         {"router_swap_w", {0.0, over_root(d.router_width)}},
+                                         {"router_swap_b", {0.0, 0.1}},
+                                         {"bank_w", {0.0, over_root(d.router_width)}},
+                                         {"bank_b", {0.0, 0.1}},
+                                         {"ffn_norm", {1.0, 0.2}},
+                                         {"gate_w", {0.0, over_root(d.hidden_size)}},
+                                         {"up_w", {0.0, 1.5 * over_root(d.hidden_size)}},
+                                         {"down_w", {0.0, over_root(d.intermediate_size)}},
+                                         {"basis", {0.0, over_root(d.hidden_size)}},
+                                         {"decoder", {0.0, over_root(d.collapse_width)}}};
+  return all.at(name);
+}
+
+}  // namespace
+
+Guarded::Guarded(std::size_t bytes) : size_(bytes), memory_(bytes + 2 * canary + 256, poison_byte) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data()) + canary;
+  first_ = canary + (256 - address % 256) % 256;
+}
+
+void Guarded::assign(const std::vector<std::byte>& bytes) { std::ranges::copy(bytes, data()); }
+void Guarded::poison() { std::fill_n(data(), size_, poison_byte); }
+
+bool Guarded::surroundings_intact() const {
+  const auto intact = [](std::byte b) { return b == poison_byte; };
+  return std::all_of(memory_.data(), data(), intact) &&
+         std::all_of(data() + size_, memory_.data() + memory_.size(), intact);
+}
+
+SwapFfnDesc small_desc(gatefold_dtype dtype) {
+  return {.dtype = dtype,
+          .device = GATEFOLD_DEVICE_CPU,
+          .hidden_size = 72,
+          .intermediate_size = 100,
+          .cores = 13,
+          .core_embed_size = 5,
+          .router_width = 9,
+          .collapse_heads = 3,
+          .collapse_width = 11,
+          .events = 3,
+          .k_ffn = 2};
+}
+
+SwapFfnExperiment::SwapFfnExperiment(const SwapFfnDesc& desc, std::int64_t batch, Random& random)
+    : plan(desc), desc_(desc), batch_(batch) {
+  const gatefold_swap_ffn_desc c_desc = desc.c_desc();
+  gatefold_swap_ffn_tensor t{};
+  for (int i = 0; gatefold_swap_ffn_weight(&c_desc, i, &t) != 0; ++i) {
+    weights_.push_back({t, tensor(elements_of(t))});
+    const Drawn from = drawn(t.name, desc);
+    draw(weights_.back().values, elements_of(t), from.mean, from.deviation, random);
+  }
+  const std::int64_t D = desc.hidden_size;
+  x = tensor(batch * D);
+  delta = tensor(batch * D);
+  ram = tensor(rows() * 4 * D);
+  states = tensor(slices() * rows() * D);
+  redraw_x(random);
+  draw(ram, rows() * 4 * D, 0.0, 1.0, random);
+  stream_map = Guarded(static_cast<std::size_t>(rows()));
+  std::fill_n(stream_map.data(), rows(), std::byte{GATEFOLD_SWAP_FFN_INITIAL_MAP});
+  decisions = Guarded(static_cast<std::size_t>(desc.events * rows()));
+  prepared = Guarded(plan.prepared_size());
+  workspace = Guarded(plan.workspace_size(batch));
+  reload();
+}
+
+Guarded SwapFfnExperiment::tensor(std::int64_t elements) const {
+  return Guarded(static_cast<std::size_t>(elements) * element_size(desc_.dtype));
+}
+
+void SwapFfnExperiment::draw(Guarded& tensor, std::int64_t count, double mean, double deviation, Random& random) {
+  std::normal_distribution<double> normal(mean, deviation);
+  for (std::int64_t i = 0; i < count; ++i) set_element(tensor, i, round_to(desc_.dtype, normal(random)));
+}
+
+void SwapFfnExperiment::redraw_x(Random& random) { draw(x, batch_ * desc_.hidden_size, 0.0, 1.0, random); }
+
+double SwapFfnExperiment::element(const Guarded& tensor, std::int64_t i) const {
+  return decode(desc_.dtype, tensor.data() + i * static_cast<std::int64_t>(element_size(desc_.dtype)));
+}
+void SwapFfnExperiment::set_element(Guarded& tensor, std::int64_t i, double value) {
+  encode(desc_.dtype, value, tensor.data() + i * static_cast<std::int64_t>(element_size(desc_.dtype)));
+}
+
+gatefold_swap_ffn_weights SwapFfnExperiment::weights() const {
+  gatefold_swap_ffn_weights w{};
+  w.struct_size = sizeof w;
+  std::array<const void*, GATEFOLD_SWAP_FFN_WEIGHTS> pointers{};
+  for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = weights_[i].values.data();
+  std::memcpy(&w.core_embed, pointers.data(), sizeof pointers);  // the struct's order is the tensors'
+  return w;
+}
+
+SwapFfnExperiment::Named& SwapFfnExperiment::named(const std::string& name) {
+  return *std::ranges::find_if(weights_, [&](const Named& n) { return n.tensor.name == name; });
+}
+double SwapFfnExperiment::get(const std::string& name, std::int64_t i) const {
+  return element(const_cast<SwapFfnExperiment*>(this)->named(name).values, i);
+}
+void SwapFfnExperiment::set(const std::string& name, std::int64_t i, double value) {
+  set_element(named(name).values, i, value);
+}
+
+void SwapFfnExperiment::reload() {
+  prepared.poison();
+  const gatefold_swap_ffn_weights w = weights();
+  plan.prepare(w, {prepared.data(), prepared.size()});
+  EXPECT_TRUE(prepared.surroundings_intact());
+}
+
+SwapFfnArgs SwapFfnExperiment::args(bool keep) {
+  return {.batch = batch_,
+          .prepared = {prepared.data(), prepared.size()},
+          .x = x.data(),
+          .ram = ram.data(),
+          .stream_map = reinterpret_cast<std::uint8_t*>(stream_map.data()),
+          .delta = delta.data(),
+          .workspace = {workspace.data(), workspace.size()},
+          .states = keep ? states.data() : nullptr,
+          .decisions = keep ? reinterpret_cast<std::uint8_t*>(decisions.data()) : nullptr};
+}
+
+void SwapFfnExperiment::step(bool keep) {
+  ram_before = ram;
+  stream_map_before = stream_map;
+  for (Guarded* out : {&delta, &states, &decisions, &workspace}) out->poison();
+  const std::vector<std::byte> x_before = x.bytes();
+  const std::vector<std::byte> prepared_before = prepared.bytes();
+  plan.run(args(keep));
+  EXPECT_EQ(x.bytes(), x_before);
+  EXPECT_EQ(prepared.bytes(), prepared_before);
+  for (const Guarded* buffer : {&x, &ram, &stream_map, &delta, &states, &decisions, &prepared, &workspace}) {
+    EXPECT_TRUE(buffer->surroundings_intact());
+  }
+}
+
+gatefold_swap_ffn_report SwapFfnExperiment::check(gatefold_data data) const {
+  const gatefold_swap_ffn_desc c_desc = desc_.c_desc();
+  const gatefold_swap_ffn_weights w = weights();
+  gatefold_swap_ffn_check_args args{};
+  args.struct_size = sizeof args;
+  args.batch = batch_;
+  args.x = x.data();
+  args.ram_before = ram_before.data();
+  args.stream_map_before = reinterpret_cast<const std::uint8_t*>(stream_map_before.data());
+  args.ram = ram.data();
+  args.stream_map = reinterpret_cast<const std::uint8_t*>(stream_map.data());
+  args.delta = delta.data();
+  args.states = states.data();
+  args.decisions = reinterpret_cast<const std::uint8_t*>(decisions.data());
+  gatefold_swap_ffn_report report{};
+  throw_on_error(gatefold_swap_ffn_check(&c_desc, &w, &args, data, &report));
+  return report;
+}
+
+// Relative L2: h is rounded once and so is s, each within what docs/numerics.md allows a rounding (1.9e-3 of bf16,
+// 2.4e-4 of fp16), and the two are independent; of a few rows, each with its few
+// large h, it says nothing.
+gatefold_swap_ffn_report SwapFfnExperiment::expect_right() const {
+  const gatefold_swap_ffn_report report = check(GATEFOLD_DATA_ZERO_MEAN);
+  const double rounding = desc_.dtype == GATEFOLD_DTYPE_BF16   ? 1.9e-3
+                          : desc_.dtype == GATEFOLD_DTYPE_FP16 ? 2.4e-4
+                                                               : 0x1p-21;
+  EXPECT_EQ(report.decisions, 2 * desc_.events * rows());
+  EXPECT_EQ(report.wrong_decisions, 0);
+  EXPECT_EQ(report.wrong_moves, 0);
+  EXPECT_EQ(report.violations, 0);
+  EXPECT_LE(report.max_bound_ratio, 1.0);
+  if (desc_.hidden_size >= 64 && rows() >= 26) {
+    EXPECT_LE(report.relative_l2, std::sqrt(2.0) * rounding);
+  }
+  return report;
+}
+
+}  // namespace gatefold::test
