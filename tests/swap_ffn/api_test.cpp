@@ -161,7 +161,8 @@ TEST_F(SwapFfnStep, TheCheckFindsWhatIsWrong) {
   decision ^= std::byte{4};
   const gatefold_swap_ffn_report report = experiment_.check();
   EXPECT_GT(report.wrong_decisions + report.undecided_against, 0);
-  EXPECT_GT(report.wrong_moves, 0);
+  // The ram or the map says so, or, where a later event stores to the same bank again, the MLP of a wrong state.
+  EXPECT_GT(report.wrong_moves + report.violations, 0);
 }
 
 // Names and shapes, as the weights' struct has them.
