@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build test format lint sanitize tsan fuzz planted-bugs clean
+.PHONY: help demo build test format lint sanitize tsan fuzz python-test planted-bugs clean
 
 PRESET ?= release
 BUILD := build/$(PRESET)
@@ -55,6 +55,10 @@ fuzz:  ## fuzz the API and the checkpoint reader, FUZZ_SECONDS each
 	@cmake --preset fuzz $(CMAKE_ARGS)
 	@cmake --build --preset fuzz --target tests/fuzz/all
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+
+python-test:  ## build the Python package's wheel and run its tests against it
+	@scripts/setup test
+	@scripts/test_python
 
 planted-bugs: build  ## plant bugs in the kernels one by one, and show which test catches each
 	@tests/planted_bugs/run
