@@ -108,7 +108,7 @@ typedef struct gatefold_desc {
   gatefold_device device;
 
   gatefold_layout layout;          // act_and_mul, gate_up, mlp; must be 0 for gemm and gemm_gated
-  int64_t block;                   // interleaved layouts: 1, 2, 4, ...; intermediate_size is a multiple of it
+  int64_t block;                   // interleaved layouts: at least 1; intermediate_size is a multiple of it
   gatefold_activation activation;  // every op but gemm, where it must be 0
   float limit, alpha, beta;        // swiglu_clamped only: limit > 0 (infinity: no clamp), alpha and beta finite
 
