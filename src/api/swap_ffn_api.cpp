@@ -166,7 +166,7 @@ gatefold_status gatefold_swap_ffn_reference(const gatefold_swap_ffn_desc* desc,
   return guarded([&]() -> Status {
     swap_ffn::Config config;
     swap_ffn::Weights pointers{};
-    gatefold_swap_ffn_reference_args known;
+    gatefold_swap_ffn_reference_args known{};
     swap_ffn::ReferenceOperands operands;
     if (Status status = read_all(desc, weights, args, "gatefold_swap_ffn_reference", config, pointers, known);
         !status.ok()) {
@@ -189,7 +189,7 @@ gatefold_status gatefold_swap_ffn_check(const gatefold_swap_ffn_desc* desc, cons
     }
     swap_ffn::Config config;
     swap_ffn::Weights pointers{};
-    gatefold_swap_ffn_check_args known;
+    gatefold_swap_ffn_check_args known{};
     swap_ffn::CheckOperands operands;
     if (Status status = read_all(desc, weights, args, "gatefold_swap_ffn_check", config, pointers, known);
         !status.ok()) {

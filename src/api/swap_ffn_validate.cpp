@@ -107,7 +107,7 @@ Status check_extents(std::span<const Extent> extents) {
 
 template <class Byte>
 const std::byte* bytes(const Byte* pointer) {
-  return static_cast<const std::byte*>(static_cast<const void*>(pointer));
+  return reinterpret_cast<const std::byte*>(pointer);
 }
 
 }  // namespace

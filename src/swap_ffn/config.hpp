@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -83,8 +84,8 @@ template <class Number>
 unsigned first_largest(const std::array<Number, banks>& values) {
   unsigned best = 0;
   for (unsigned i = 1; i < banks; ++i) {
-    const bool is_nan = values[i] != values[i];
-    const bool best_is_nan = values[best] != values[best];
+    const bool is_nan = std::isnan(values[i]);
+    const bool best_is_nan = std::isnan(values[best]);
     if (values[i] > values[best] || (is_nan && !best_is_nan)) best = i;
   }
   return best;
