@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "checkpoint/destination.hpp"
 #include "checkpoint/input_error.hpp"
@@ -78,12 +80,17 @@ class HiddenFolder {
 };
 
 // The old folder, which has the hidden name after the switch: claimed like whatever has one, so that nobody takes it
-// for the leftover of a program that has ended.
+// for the leftover of a program that has ended. Somebody who opened it while it was still hidden, as a new folder, has
+// its lock for a moment, so this waits; not for ever, since a caller may hold the lock for the whole of our call.
 class ClaimedFolder {
  public:
   explicit ClaimedFolder(const fs::path& folder)
       : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) static_cast<void>(claim(descriptor_));
+    using std::chrono::steady_clock;
+    const auto end = steady_clock::now() + std::chrono::seconds(1);
+    while (descriptor_ >= 0 && !claim(descriptor_) && steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   ClaimedFolder(const ClaimedFolder&) = delete;
   ClaimedFolder& operator=(const ClaimedFolder&) = delete;

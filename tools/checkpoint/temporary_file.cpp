@@ -26,6 +26,15 @@ bool link_descriptor(int descriptor, const std::string& name) {
   return ::linkat(AT_FDCWD, link_to_descriptor(descriptor).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
+// Names are used again: between opening and locking, the folder may have changed its name for the one that it replaces,
+// and somebody may be filling another one under the old name.
+bool is_still(const fs::path& path, int descriptor) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
 }  // namespace
 
 std::string hidden_name(const fs::path& folder, int& attempt) {
@@ -49,7 +58,8 @@ void remove_leftovers(const fs::path& folder) {
   for (const fs::path& path : hidden) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) continue;
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) fs::remove_all(path, error);  // its program has ended
+    const bool its_program_has_ended = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+    if (its_program_has_ended && is_still(path, descriptor)) fs::remove_all(path, error);
     ::close(descriptor);
   }
 }
