@@ -1,42 +1,50 @@
 #include <immintrin.h>
 
-#include "cpu/loops/nest.hpp"
+#include "cpu/loops/amx_pack.hpp"
 
 // bf16 by the matrix unit (AMX): a tile register holds 16 rows of 64 bytes, and one instruction adds the products of 16
 // rows of weights with 16 tokens, 32 elements deep, to 16 x 16 sums.
 //
-//   weights: 16 rows x 32 elements, straight from memory where 16 rows are evenly spaced; else copied block by block.
+//   for each run of k                              few tokens: 1024 or 2048 elements; many: one block of 256
+//     for each 32 rows of weights                  from memory where they lie; for many tokens, or where 16 rows are
+//                                                  not evenly spaced, copied first: 18 KiB of the first-level cache
+//       for each 32 tokens                         x as amx_pack.hpp packs it, from the second-level cache
+//         2 x 2 tiles of sums                      they wait in the scratch, unfolded, from one run to the next
 //
-//   x: 16 pairs x 16 tokens; pack_tokens() has brought it into this order, once for a run.
+// Rows of weights lie a power of two apart as a rule, so that 32 of them meet in one set of the first-level cache, and
+// each is read again for every 32 tokens: hence the copy. With many tokens the next rows and the next block of x are
+// brought to the second-level cache meanwhile; with few the processor's own prefetching does better.
 //
-//   sums: 16 rows x 16 tokens in fp32; they wait in the scratch from one block to the next, unfolded.
-//
-// Each sum is formed over k from the first pair to the last, whatever blocks there are: its bits depend on nothing but
+// Each sum is formed over k from the first pair to the last, whatever runs there are: its bits depend on nothing but
 // its row and its token. Products are rounded to nearest even; subnormal factors count as 0.
 namespace gatefold::cpu {
 namespace {
 
-using Bits = std::uint16_t;
-
-constexpr std::int64_t side = 16;  // of a tile: rows, tokens, or pairs
-constexpr std::int64_t step = 32;  // elements of a row that a tile holds
-constexpr std::int64_t tile_bytes = 1024;
 constexpr std::int64_t tile_sums = side * side;
 constexpr std::int64_t tile_rows = 2 * side;  // two by two tiles of sums are worked on at a time
 constexpr std::int64_t tile_tokens = 2 * side;
-constexpr std::int64_t most_groups = most_rows / side;
+constexpr std::int64_t line = 64;  // bytes of a cache line
 
-// Elements of a block. Many tokens: two tiles' worth of x, 32 KiB, stay in the first-level cache. Few: longer stretches
-// of each row come from memory.
-constexpr std::int64_t block_of_many = 512;
-constexpr std::int64_t block_of_few = 2048;
+// From so many tokens on rows are copied; measured (docs/kernels/cpu.md).
+constexpr std::int64_t many_tokens = 96;
 
-constexpr std::int64_t groups_of(std::int64_t count) { return (count + side - 1) / side; }
-constexpr std::int64_t steps_of(std::int64_t depth) { return (depth + step - 1) / step; }
+// Bytes of x that stay in the second-level cache beside the sums, and needn't be fetched.
+constexpr std::int64_t x_in_cache = std::int64_t{1} << 20;
 
-// The scratch: copied weights of a block, then the sums.
-constexpr std::int64_t copy_bytes = most_rows * block_of_few * 2;
-constexpr std::int64_t scratch_bytes = copy_bytes + (most_sums + most_rows * side) * 4;
+// Elements of a run.
+constexpr std::int64_t run_of_one_group = 2048;
+constexpr std::int64_t run_of_few = 1024;
+
+std::int64_t run_for(std::int64_t tokens) {
+  return tokens > many_tokens ? block : tokens > side ? run_of_few : run_of_one_group;
+}
+
+// A line more than the run, so that 16 rows are in different sets of the cache.
+constexpr std::int64_t copy_stride(std::int64_t run) { return run * 2 + line; }
+
+// The scratch: copied weights, then the sums.
+constexpr std::int64_t copy_bytes = tile_rows * copy_stride(run_of_one_group);
+constexpr std::int64_t scratch_bytes = copy_bytes + (most_sums + most_halves * most_rows * side) * 4;
 
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
@@ -46,10 +54,30 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// 16 rows of weights in a block.
+// 16 rows of weights in a run.
 struct RowGroup {
   const std::byte* first;
   std::int64_t stride;  // bytes
+};
+
+// Lines that are brought to the second-level cache while tiles are worked on, so many at each step.
+struct Ahead {
+  const std::byte* const* rows = nullptr;  // the next 32 rows of weights
+  std::int64_t offset = 0;                 // in a row
+  std::int64_t next = 0;                   // of their lines
+  std::int64_t count = 0;
+  const std::byte* x = nullptr;  // the next block's
+  std::int64_t x_count = 0;
+};
+
+// What a tile works on: two groups of rows in a run, one or two groups of tokens.
+struct Tiles {
+  const PanelProduct& panel;
+  const RowGroup* rows;
+  std::int64_t token_group;
+  std::int64_t begin;
+  std::int64_t count;
+  float* sums;  // [token group][row group][16 x 16]
 };
 
 // The stride of 16 rows, if they are evenly spaced.
@@ -67,9 +95,7 @@ void copy_rows(const std::byte* const* rows, std::int64_t begin, std::int64_t co
   for (std::int64_t r = 0; r < side; ++r) {
     const auto* from = reinterpret_cast<const Bits*>(rows[r]) + begin;
     for (std::int64_t k = 0; k < count; k += step) {
-      const std::int64_t left = count - k;
-      const __mmask32 used = left < step ? (std::uint32_t{1} << left) - 1U : ~std::uint32_t{0};
-      _mm512_store_si512(out + r * stride + k * 2, _mm512_maskz_loadu_epi16(used, from + k));
+      _mm512_store_si512(out + r * stride + k * 2, load_elements(from + k, count - k));
     }
   }
 }
@@ -77,21 +103,38 @@ void copy_rows(const std::byte* const* rows, std::int64_t begin, std::int64_t co
 // The tile loads are no accesses that the compiler knows of.
 GATEFOLD_LOOP void finish_stores() { __asm__ volatile("" ::: "memory"); }
 
-// What a tile works on: one or two groups of rows, one or two of tokens.
-struct Tiles {
-  const RowGroup* rows;
-  const std::byte* x;    // packed, of the first group's tokens
-  std::int64_t x_group;  // bytes from one group of tokens to the next
-  std::int64_t steps;
-  float* sums;  // of the first group of rows and of tokens
-  std::int64_t sums_group;
-  bool first;
-};
+GATEFOLD_LOOP void fetch(Ahead& ahead) {
+  constexpr std::int64_t lines = block * 2 / line;  // of a row in a block
+  for (std::int64_t i = 0; i < ahead.count; ++i, ++ahead.next) {
+    __builtin_prefetch(ahead.rows[ahead.next / lines] + ahead.offset + ahead.next % lines * line, 0, 2);
+  }
+  for (std::int64_t i = 0; i < ahead.x_count; ++i, ahead.x += line) __builtin_prefetch(ahead.x, 0, 2);
+}
 
-// Registers 0 to 3 hold sums, 4 and 5 weights, 6 and 7 x.
+// The steps of one block from `offset` bytes on. Registers 0 to 3 hold sums, 4 and 5 weights, 6 and 7 x.
 template <bool two_tokens>
-void multiply_tiles(const Tiles& t) {
-  if (t.first) {
+GATEFOLD_LOOP void multiply_steps(const RowGroup* rows, std::int64_t offset, const std::byte* x, std::int64_t steps,
+                                  Ahead& ahead) {
+  const RowGroup a = rows[0];
+  const RowGroup b = rows[1];
+  for (std::int64_t s = 0; s < steps; ++s) {
+    _tile_loadd(4, a.first + offset + s * 64, a.stride);
+    _tile_loadd(6, x + s * tile_bytes, 64);
+    _tile_loadd(5, b.first + offset + s * 64, b.stride);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (two_tokens) _tile_loadd(7, x + (steps + s) * tile_bytes, 64);
+    _tile_dpbf16ps(1, 5, 6);
+    if constexpr (two_tokens) {
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    fetch(ahead);
+  }
+}
+
+template <bool two_tokens>
+void multiply_tiles(const Tiles& t, Ahead& ahead) {
+  if (t.begin == 0) {
     _tile_zero(0);
     _tile_zero(1);
     if constexpr (two_tokens) {
@@ -100,31 +143,22 @@ void multiply_tiles(const Tiles& t) {
     }
   } else {
     _tile_loadd(0, t.sums, 64);
-    _tile_loadd(1, t.sums + t.sums_group, 64);
+    _tile_loadd(1, t.sums + tile_sums, 64);
     if constexpr (two_tokens) {
-      _tile_loadd(2, t.sums + tile_sums, 64);
-      _tile_loadd(3, t.sums + t.sums_group + tile_sums, 64);
+      _tile_loadd(2, t.sums + 2 * tile_sums, 64);
+      _tile_loadd(3, t.sums + 3 * tile_sums, 64);
     }
   }
-  const RowGroup a = t.rows[0];
-  const RowGroup b = t.rows[1];
-  for (std::int64_t s = 0; s < t.steps; ++s) {
-    _tile_loadd(4, a.first + s * 64, a.stride);
-    _tile_loadd(6, t.x + s * tile_bytes, 64);
-    _tile_loadd(5, b.first + s * 64, b.stride);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (two_tokens) _tile_loadd(7, t.x + t.x_group + s * tile_bytes, 64);
-    _tile_dpbf16ps(1, 5, 6);
-    if constexpr (two_tokens) {
-      _tile_dpbf16ps(2, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-    }
+  const PanelProduct& p = t.panel;
+  for (std::int64_t k = t.begin; k < t.begin + t.count; k += block) {
+    const std::byte* x = packed_at(p.packed, k, p.group + t.token_group, p.depth);
+    multiply_steps<two_tokens>(t.rows, (k - t.begin) * 2, x, steps_from(k, p.depth), ahead);
   }
   _tile_stored(0, t.sums, 64);
-  _tile_stored(1, t.sums + t.sums_group, 64);
+  _tile_stored(1, t.sums + tile_sums, 64);
   if constexpr (two_tokens) {
-    _tile_stored(2, t.sums + tile_sums, 64);
-    _tile_stored(3, t.sums + t.sums_group + tile_sums, 64);
+    _tile_stored(2, t.sums + 2 * tile_sums, 64);
+    _tile_stored(3, t.sums + 3 * tile_sums, 64);
   }
 }
 
@@ -159,48 +193,59 @@ GATEFOLD_LOOP void turn_quad(const float* from, std::int64_t tokens, float* out)
 void turn_sums(const PanelProduct& p, const float* sums) {
   const std::int64_t token_groups = groups_of(p.tokens);
   for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
-    const float* line = sums + row / side * token_groups * tile_sums + row % side * side;
+    const float* quad =
+        sums + (row / tile_rows * token_groups * 2 + row % tile_rows / side) * tile_sums + row % side * side;
     float* out = p.sums + row * p.tokens;
     for (std::int64_t g = 0; g < token_groups; ++g) {
-      turn_quad(line + g * tile_sums, p.tokens - g * side, out + g * side * tile_rows_of);
+      turn_quad(quad + g * 2 * tile_sums, p.tokens - g * side, out + g * side * tile_rows_of);
     }
   }
 }
 
-// Where a block's weights are; they are copied if they are unevenly spaced, or end within a step.
-void find_groups(const PanelProduct& p, std::int64_t begin, std::int64_t count, std::byte* copies, RowGroup* groups) {
-  for (std::int64_t g = 0; g < p.row_count / side; ++g) {
-    const std::byte* const* rows = p.rows + g * side;
-    std::int64_t stride = 0;
-    if (count % step == 0 && evenly_spaced(rows, stride)) {
-      groups[g] = {rows[0] + begin * 2, stride};
-      continue;
-    }
-    constexpr std::int64_t copy_stride = block_of_few * 2;
-    std::byte* copy = copies + g * side * copy_stride;
-    copy_rows(rows, begin, count, copy, copy_stride);
-    groups[g] = {copy, copy_stride};
+// 32 rows at such a distance have room for few in the first-level cache at a time: 64 sets of 12 lines.
+constexpr bool meet_in_cache(std::int64_t stride) { return stride % 2048 == 0; }
+
+// Where 16 rows of weights are in a run: where they lie, or copied to `copy`.
+RowGroup find_group(const std::byte* const* rows, std::int64_t begin, std::int64_t count, bool many, std::byte* copy) {
+  std::int64_t stride = 0;
+  if (count % step == 0 && evenly_spaced(rows, stride) && !(many && meet_in_cache(stride))) {
+    return {rows[0] + begin * 2, stride};
   }
-  finish_stores();
+  stride = copy_stride(steps_of(count) * step);
+  copy_rows(rows, begin, count, copy, stride);
+  return {copy, stride};
 }
 
-void multiply_block(const PanelProduct& p, std::int64_t begin, std::int64_t count, const RowGroup* groups,
-                    float* sums) {
+// What the tiles of `row` in a run fetch for those after them.
+Ahead ahead_of(const PanelProduct& p, std::int64_t row, std::int64_t begin) {
+  const bool last = row + tile_rows == p.row_count;
+  const std::int64_t next = begin + block;
+  if (next >= p.depth) return {};
+  const std::int64_t row_pairs = p.row_count / tile_rows;
+  const std::int64_t token_pairs = (groups_of(p.tokens) + 1) / 2;
+  // Of two groups at a step, to be shared out among the rows.
+  const std::int64_t x_lines = p.tokens * p.depth * 2 > x_in_cache ? 2 * tile_bytes / line : 0;
+  Ahead ahead{.rows = p.rows + (last ? 0 : row + tile_rows),
+              .offset = (last ? next : begin) * 2,
+              .count = tile_rows / token_pairs,
+              .x_count = x_lines / row_pairs};
+  ahead.x = packed_at(p.packed, next, p.group, p.depth) +
+            row / tile_rows * ahead.x_count * line * steps_of(block) * token_pairs;
+  return ahead;
+}
+
+// 32 rows of a panel in a run.
+void multiply_rows(const PanelProduct& p, std::int64_t row, std::int64_t begin, std::int64_t count, float* sums) {
+  const bool many = p.tokens > many_tokens;
   const std::int64_t token_groups = groups_of(p.tokens);
-  const std::int64_t x_group = steps_of(p.depth) * tile_bytes;
-  const std::int64_t row_groups = p.row_count / side;
-  for (std::int64_t token = 0; token < token_groups; token += 2) {
-    for (std::int64_t row = 0; row < row_groups; row += 2) {
-      const Tiles tiles{.rows = groups + row,
-                        .x = p.x + token * x_group + begin / step * tile_bytes,
-                        .x_group = x_group,
-                        .steps = steps_of(count),
-                        .sums = sums + (row * token_groups + token) * tile_sums,
-                        .sums_group = token_groups * tile_sums,
-                        .first = begin == 0};
-      const bool two = token + 1 < token_groups;
-      two ? multiply_tiles<true>(tiles) : multiply_tiles<false>(tiles);
-    }
+  const RowGroup rows[2] = {
+      find_group(p.rows + row, begin, count, many, p.scratch),
+      find_group(p.rows + row + side, begin, count, many, p.scratch + side * copy_stride(run_of_one_group))};
+  finish_stores();
+  Ahead ahead = many ? ahead_of(p, row, begin) : Ahead{};
+  for (std::int64_t group = 0; group < token_groups; group += 2) {
+    const Tiles tiles{p, rows, group, begin, count, sums + (row / tile_rows * token_groups + group) * 2 * tile_sums};
+    group + 1 < token_groups ? multiply_tiles<true>(tiles, ahead) : multiply_tiles<false>(tiles, ahead);
   }
 }
 
@@ -208,70 +253,14 @@ void multiply_packed(const PanelProduct& p) {
   static const TileConfig config;
   _tile_loadconfig(&config);
   auto* sums = reinterpret_cast<float*>(p.scratch + copy_bytes);
-  const std::int64_t block = p.tokens > side ? block_of_many : block_of_few;
-  for (std::int64_t begin = 0; begin < p.depth; begin += block) {
-    const std::int64_t left = p.depth - begin;
-    const std::int64_t count = left < block ? left : block;
-    RowGroup groups[most_groups];
-    find_groups(p, begin, count, p.scratch, groups);
-    multiply_block(p, begin, count, groups, sums);
+  const std::int64_t run = run_for(p.tokens);
+  for (std::int64_t begin = 0; begin < p.depth; begin += run) {
+    const std::int64_t count = p.depth - begin < run ? p.depth - begin : run;
+    for (std::int64_t row = 0; row < p.row_count; row += tile_rows) multiply_rows(p, row, begin, count, sums);
   }
   _tile_release();
   turn_sums(p, sums);
 }
-
-// ---- x -------------------------------------------------------------------------------------------------------------
-
-GATEFOLD_LOOP __m512i unpack_low(__m512i a, __m512i b) { return _mm512_unpacklo_epi32(a, b); }
-GATEFOLD_LOOP __m512i unpack_high(__m512i a, __m512i b) { return _mm512_unpackhi_epi32(a, b); }
-
-// 16 x 16 words, rows to columns.
-GATEFOLD_LOOP void turn_words(__m512i (&v)[16]) {
-  __m512i a[16];
-#pragma GCC unroll 4
-  for (int q = 0; q < 16; q += 4) {
-    const __m512i low01 = unpack_low(v[q], v[q + 1]);
-    const __m512i high01 = unpack_high(v[q], v[q + 1]);
-    const __m512i low23 = unpack_low(v[q + 2], v[q + 3]);
-    const __m512i high23 = unpack_high(v[q + 2], v[q + 3]);
-    a[q] = _mm512_unpacklo_epi64(low01, low23);  // of four rows the words 0, 4, 8 and 12, a quarter each
-    a[q + 1] = _mm512_unpackhi_epi64(low01, low23);
-    a[q + 2] = _mm512_unpacklo_epi64(high01, high23);
-    a[q + 3] = _mm512_unpackhi_epi64(high01, high23);
-  }
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    const __m512i low_ab = _mm512_shuffle_i32x4(a[j], a[j + 4], 0x44);
-    const __m512i high_ab = _mm512_shuffle_i32x4(a[j], a[j + 4], 0xee);
-    const __m512i low_cd = _mm512_shuffle_i32x4(a[j + 8], a[j + 12], 0x44);
-    const __m512i high_cd = _mm512_shuffle_i32x4(a[j + 8], a[j + 12], 0xee);
-    v[j] = _mm512_shuffle_i32x4(low_ab, low_cd, 0x88);
-    v[j + 4] = _mm512_shuffle_i32x4(low_ab, low_cd, 0xdd);
-    v[j + 8] = _mm512_shuffle_i32x4(high_ab, high_cd, 0x88);
-    v[j + 12] = _mm512_shuffle_i32x4(high_ab, high_cd, 0xdd);
-  }
-}
-
-// One group of up to 16 tokens: for each step its 16 pairs, of each pair the tokens. Past the last token and the last
-// element come zeros.
-void pack_tokens(const TokenPack& p) {
-  for (std::int64_t k = 0; k < p.depth; k += step) {
-    const std::int64_t left = p.depth - k;
-    const __mmask32 used = left < step ? (std::uint32_t{1} << left) - 1U : ~std::uint32_t{0};
-    __m512i words[16];
-#pragma GCC unroll 16
-    for (int t = 0; t < 16; ++t) {
-      words[t] = t < p.tokens ? _mm512_maskz_loadu_epi16(used, reinterpret_cast<const Bits*>(p.x + t * p.x_stride) + k)
-                              : _mm512_setzero_si512();
-    }
-    turn_words(words);
-    std::byte* out = p.out + k / step * tile_bytes;
-#pragma GCC unroll 16
-    for (std::int64_t i = 0; i < 16; ++i) _mm512_store_si512(out + i * 64, words[i]);
-  }
-}
-
-std::int64_t packed_bytes(std::int64_t depth) { return steps_of(depth) * tile_bytes; }
 
 constexpr Kernel kernels[] = {{.name = "amx_bf16",
                                .dtype = DType::bf16,

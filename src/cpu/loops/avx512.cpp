@@ -1,4 +1,4 @@
-#include "cpu/loops/avx512_sums.hpp"
+#include "cpu/loops/avx512_wide.hpp"
 
 // fp32, fp16 and bf16 by AVX-512's products of fp32: F, BW, DQ and VL, which came together.
 namespace gatefold::cpu {
@@ -60,8 +60,9 @@ struct BFloat : Avx512Sums {
   static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) { return _mm512_fmadd_ps(a, b, sum); }
 };
 
-constexpr Kernel kernels[] = {make_kernel<Float>("avx512", DType::fp32), make_kernel<Half>("avx512", DType::fp16),
-                              make_kernel<BFloat>("avx512", DType::bf16)};
+constexpr Kernel kernels[] = {make_wide_kernel<Float>("avx512", DType::fp32),
+                              make_wide_kernel<Half>("avx512", DType::fp16),
+                              make_wide_kernel<BFloat>("avx512", DType::bf16)};
 
 }  // namespace
 

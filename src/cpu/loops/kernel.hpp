@@ -13,15 +13,25 @@ namespace gatefold::cpu {
 // Rows of weights whose sums lie side by side.
 constexpr std::int64_t tile_rows_of_weights = 4;
 
-// The most that a panel has.
-constexpr std::int64_t most_rows = 128;
-constexpr std::int64_t most_sums = 32768;  // of one half: 128 KiB stay in the second-level cache
+// The most that a panel has; gate's rows and up's make one panel of two halves.
+constexpr std::int64_t most_halves = 2;
+constexpr std::int64_t most_rows = 128;    // of a half
+constexpr std::int64_t most_sums = 69632;  // 272 KiB stay in the second-level cache: 128 rows with up to 544 tokens
+
+// x as a kernel packs it: blocks of k, each with all groups of tokens one after the other, so that the tokens of a
+// panel lie together in every block.
+struct PackedX {
+  std::byte* base = nullptr;  // aligned to 64
+  std::int64_t groups = 0;    // of the whole run
+};
 
 struct PanelProduct {
   const std::byte* const* rows = nullptr;  // of weights: row_count pointers, a multiple of the kernel's tile_rows
   std::int64_t row_count = 0;
-  const std::byte* x = nullptr;  // as the kernel packs it, if it does
-  std::int64_t x_stride = 0;     // bytes from one token to the next, where x isn't packed
+  const std::byte* x = nullptr;
+  std::int64_t x_stride = 0;  // bytes from one token to the next
+  PackedX packed;             // x in place of the two above, if it has groups
+  std::int64_t group = 0;     // the first token's, in `packed`
   std::int64_t tokens = 0;
   std::int64_t depth = 0;  // elements of a row, > 0
 
@@ -30,13 +40,14 @@ struct PanelProduct {
   std::byte* scratch = nullptr;  // scratch_bytes of the kernel, aligned to 64
 };
 
-// x of some tokens, up to a kernel's packed_tokens, and where it is packed to: aligned to 64.
+// x of one group, up to a kernel's packed_tokens, and where it is packed to.
 struct TokenPack {
   const std::byte* x = nullptr;
   std::int64_t x_stride = 0;
   std::int64_t tokens = 0;
   std::int64_t depth = 0;
-  std::byte* out = nullptr;
+  PackedX packed;
+  std::int64_t group = 0;
 };
 
 struct Kernel {
@@ -47,7 +58,10 @@ struct Kernel {
   std::int64_t scratch_bytes;
   void (*multiply)(const PanelProduct& product);
 
-  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth).
+  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth). A run of fewer
+  // than packed_from tokens, or with shorter sums than packed_least_depth, is not, and has no groups.
+  std::int64_t packed_from = 0;
+  std::int64_t packed_least_depth = 0;
   std::int64_t packed_tokens = 0;  // 0: x is read as it is
   std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;
   void (*pack)(const TokenPack& tokens) = nullptr;

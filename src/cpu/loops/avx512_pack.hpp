@@ -1,0 +1,127 @@
+#pragma once
+
+#include "cpu/loops/avx512_sums.hpp"
+
+// Weights and x as avx512_wide.hpp multiplies them: in fp32, by the lane of nest.hpp's vectors that an element falls
+// in, and by its position among those of its lane. [lane][position][64 rows] and [lane][position][12 tokens].
+namespace gatefold::cpu {
+namespace {
+
+constexpr std::int64_t wide_rows = 64;
+constexpr std::int64_t wide_group = 12;  // tokens
+constexpr int wide_lanes = 16;
+
+// Of the positions of a lane in a block: floats from one lane to the next. A line more than there is, so that the 16
+// stores of a turned vector don't meet in one set of the cache.
+constexpr std::int64_t weights_lane(std::int64_t positions) { return positions * wide_rows + 16; }
+constexpr std::int64_t x_lane(std::int64_t positions) { return positions * wide_group + 16; }
+
+template <class Policy>
+constexpr std::int64_t positions_in_block = Policy::k_block / wide_lanes / Policy::pairs;
+
+template <class Policy>
+GATEFOLD_LOOP std::int64_t positions_of(std::int64_t count) {
+  return (count + Policy::step - 1) / Policy::step * Policy::parts;
+}
+
+// 16 x 16 floats, rows to columns.
+GATEFOLD_LOOP void turn_floats(__m512 (&v)[16]) {
+  __m512 quads[16];  // of four rows the columns j, j + 4, j + 8 and j + 12
+#pragma GCC unroll 4
+  for (int q = 0; q < 16; q += 4) {
+    const __m512 low01 = _mm512_unpacklo_ps(v[q], v[q + 1]);
+    const __m512 high01 = _mm512_unpackhi_ps(v[q], v[q + 1]);
+    const __m512 low23 = _mm512_unpacklo_ps(v[q + 2], v[q + 3]);
+    const __m512 high23 = _mm512_unpackhi_ps(v[q + 2], v[q + 3]);
+    quads[q] = _mm512_shuffle_ps(low01, low23, 0x44);
+    quads[q + 1] = _mm512_shuffle_ps(low01, low23, 0xee);
+    quads[q + 2] = _mm512_shuffle_ps(high01, high23, 0x44);
+    quads[q + 3] = _mm512_shuffle_ps(high01, high23, 0xee);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const __m512 low_ab = _mm512_shuffle_f32x4(quads[j], quads[j + 4], 0x44);
+    const __m512 high_ab = _mm512_shuffle_f32x4(quads[j], quads[j + 4], 0xee);
+    const __m512 low_cd = _mm512_shuffle_f32x4(quads[j + 8], quads[j + 12], 0x44);
+    const __m512 high_cd = _mm512_shuffle_f32x4(quads[j + 8], quads[j + 12], 0xee);
+    v[j] = _mm512_shuffle_f32x4(low_ab, low_cd, 0x88);
+    v[j + 4] = _mm512_shuffle_f32x4(low_ab, low_cd, 0xdd);
+    v[j + 8] = _mm512_shuffle_f32x4(high_ab, high_cd, 0x88);
+    v[j + 12] = _mm512_shuffle_f32x4(high_ab, high_cd, 0xdd);
+  }
+}
+
+// One step's part of 16 rows, of which `rows` are there, to a position of each lane. Whole vectors are stored: of fewer
+// than 16 rows the next position, or the line between two lanes, takes the rest.
+template <class Policy>
+GATEFOLD_LOOP void pack_position(const std::byte* const* row, int rows, std::int64_t k, std::int64_t depth, int part,
+                                 float* out, std::int64_t lane_stride) {
+  __m512 v[16];
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; ++r) {
+    const auto* at = reinterpret_cast<const typename Policy::Element*>(row[r]) + k;
+    if (r >= rows) {
+      v[r] = _mm512_setzero_ps();
+    } else {
+      v[r] =
+          depth - k < Policy::step ? Policy::load_rest(at, part, static_cast<int>(depth - k)) : Policy::load(at, part);
+    }
+  }
+  turn_floats(v);
+#pragma GCC unroll 16
+  for (int lane = 0; lane < wide_lanes; ++lane) _mm512_storeu_ps(out + lane * lane_stride, v[lane]);
+}
+
+// A block of 16 rows.
+template <class Policy>
+GATEFOLD_LOOP void pack_block(const std::byte* const* row, int rows, const Block& block, float* out,
+                              std::int64_t position_stride, std::int64_t lane_stride) {
+  const std::int64_t end = block.begin + block.count;
+  for (std::int64_t k = block.begin; k < end; k += Policy::step) {
+    for (int part = 0; part < Policy::parts; ++part, out += position_stride) {
+      pack_position<Policy>(row, rows, k, end, part, out, lane_stride);
+    }
+  }
+}
+
+template <class Policy>
+GATEFOLD_LOOP Block block_from(std::int64_t begin, std::int64_t depth) {
+  return {begin, depth - begin < Policy::k_block ? depth - begin : Policy::k_block};
+}
+
+// Floats of a group's x in a block.
+template <class Policy>
+GATEFOLD_LOOP std::int64_t group_floats(const Block& block) {
+  return wide_lanes * x_lane(positions_of<Policy>(block.count));
+}
+
+template <class Policy>
+std::int64_t wide_x_bytes(std::int64_t depth) {
+  std::int64_t floats = 0;
+  for (std::int64_t begin = 0; begin < depth; begin += Policy::k_block) {
+    floats += group_floats<Policy>(block_from<Policy>(begin, depth));
+  }
+  return floats * 4;
+}
+
+// Where the x of a group is in a block; all blocks before it are whole.
+template <class Policy>
+GATEFOLD_LOOP float* packed_x_at(const PackedX& packed, const Block& block, std::int64_t group) {
+  const std::int64_t before =
+      block.begin / Policy::k_block * packed.groups * group_floats<Policy>({0, Policy::k_block});
+  return reinterpret_cast<float*>(packed.base) + before + group * group_floats<Policy>(block);
+}
+
+template <class Policy>
+void pack_wide_tokens(const TokenPack& p) {
+  const std::byte* rows[16];
+  for (std::int64_t t = 0; t < 16; ++t) rows[t] = p.x + (t < p.tokens ? t : 0) * p.x_stride;
+  for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
+    const Block block = block_from<Policy>(begin, p.depth);
+    pack_block<Policy>(rows, static_cast<int>(p.tokens), block, packed_x_at<Policy>(p.packed, block, p.group),
+                       wide_group, x_lane(positions_of<Policy>(block.count)));
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::cpu

@@ -1,0 +1,45 @@
+#include "cpu/loops/cut.hpp"
+
+#include <algorithm>
+
+namespace gatefold::cpu {
+namespace {
+
+constexpr std::int64_t items_a_thread = 8;  // at least, so that no thread waits long for the last one
+constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory too often
+
+}  // namespace
+
+std::int64_t Cut::row_unit() const { return std::max(sums_granule, kernel.tile_rows / multiplied_halves); }
+
+std::int64_t Cut::most_sums_of(std::int64_t tokens) const {
+  return halves * round_up(std::min(most_rows * tokens, most_sums / halves), sums_granule);
+}
+
+// As many tokens as an item may have, in blocks of equal size, and as many rows as their sums leave room for; less of
+// either until every thread has several items.
+Division Cut::divide(std::int64_t tokens) const {
+  // Blocks of tokens begin where a tile and a packed group do.
+  const std::int64_t token_unit = std::max(kernel.tile_tokens, kernel.packed_tokens);
+  const std::int64_t some = std::max<std::int64_t>(tokens, 1);
+  Division d;
+  d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens)), token_unit));
+  d.rows = std::min(most_rows, most_sums / halves / d.tokens / row_unit() * row_unit());
+  const auto count = [&] {
+    d.panels = ceil_div(columns, d.rows);
+    d.blocks = ceil_div(tokens, d.tokens);
+    return d.items();
+  };
+  while (count() < threads * items_a_thread) {
+    if (d.rows <= enough_rows && d.tokens >= 16 * kernel.tile_tokens) {
+      d.tokens = round_up(d.tokens / 2, token_unit);
+    } else if (d.rows > row_unit()) {
+      d.rows = round_up(d.rows / 2, row_unit());
+    } else {
+      break;
+    }
+  }
+  return d;
+}
+
+}  // namespace gatefold::cpu

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/arithmetic.hpp"
+#include "cpu/loops/kernel.hpp"
+
+// How a run's output is cut into items, each of which one thread computes.
+namespace gatefold::cpu {
+
+constexpr std::int64_t most_tokens = 512;             // of an item
+constexpr std::int64_t most_chunk = 4 * most_tokens;  // of which x is packed at a time
+constexpr std::int64_t sums_granule = 16;             // of elements that the activations work on at a time
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
+
+// Items of `rows` columns by `tokens` tokens.
+struct Division {
+  std::int64_t rows = 0;
+  std::int64_t tokens = 0;
+  std::int64_t panels = 0;
+  std::int64_t blocks = 0;
+
+  std::int64_t items() const { return panels * blocks; }
+};
+
+struct Cut {
+  std::int64_t columns;
+  std::int64_t halves;             // whose sums an item holds
+  std::int64_t multiplied_halves;  // of which so many are products
+  std::int64_t threads;
+  const Kernel& kernel;
+
+  // Rows of a half come in so many: then a panel has whole tiles, and its halves have whole granules of sums.
+  std::int64_t row_unit() const;
+
+  Division divide(std::int64_t tokens) const;
+
+  // Of an item, however up to so many tokens are divided.
+  std::int64_t most_sums_of(std::int64_t tokens) const;
+};
+
+}  // namespace gatefold::cpu
