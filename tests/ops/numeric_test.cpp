@@ -101,6 +101,20 @@ TEST_P(Numeric, SeveralBlocksOfEverything) {
   for (const std::int64_t T : {5, 33}) expect_right(spec(T, 2083, 70), random);
 }
 
+// Where many tokens meet long sums, operands are packed, or copied where their rows are a power of two apart: rests of
+// groups of tokens, of blocks of the sums and of rows. And more tokens than are packed at a time.
+TEST_P(Numeric, ManyTokensOfLongSums) {
+  Random random = test_random();
+  struct Size {
+    std::int64_t T, D, F;
+  };
+  for (const auto& [T, D, F] :
+       {Size{64, 1024, 64}, {77, 1031, 150}, {97, 1056, 129}, {130, 2080, 96}, {131, 1024, 97}}) {
+    expect_right(spec(T, D, F), random);
+  }
+  for (const std::int64_t T : {2049, 2100}) expect_right(spec(T, 40, 33), random);
+}
+
 TEST_P(Numeric, EmptySizesSucceedAndEmptySumsAreZero) {
   Random random = test_random();
   for (const Layout& layout : layouts_of(GetParam().op, 32)) {

@@ -51,24 +51,34 @@ BUGS = [
     Bug("loops", "folds a half twice", "src/cpu/loops/avx2.cpp",
         "_mm256_permute2f128_ps(a, b, 0x31)", "_mm256_permute2f128_ps(a, b, 0x20)", AVX2),
     Bug("loops", "swaps gate and up", "src/cpu/loops/products.cpp",
-        "multiply_half(item, Half::gate, item.gate);", "multiply_half(item, Half::up, item.gate);", AVX512),
+        "find_rows(item, Half::gate, rows.data());", "find_rows(item, Half::up, rows.data());", AVX512),
     Bug("loops", "loses the layout's period at a block's end", "src/cpu/loops/products.cpp",
         "line += view.map.period - view.map.block;", "line += view.map.period - view.map.block - 1;", AVX512),
     Bug("loops", "rounds the activated gate to bf16 early", "src/cpu/loops/products.cpp",
-        "      multiply(p_.activation, item.gate, item.up, item.sums(), item.up);\n",
-        "      for (std::int64_t i = 0; i < item.sums(); ++i) {\n"
+        "      multiply(p_.activation, item.sums, up_of(item), item.half(), up_of(item));\n",
+        "      for (std::int64_t i = 0; i < item.half(); ++i) {\n"
         "        std::uint32_t bits;\n"
-        "        std::memcpy(&bits, item.gate + i, 4);\n"
+        "        std::memcpy(&bits, item.sums + i, 4);\n"
         "        bits = (bits + 0x8000U) & 0xffff0000U;\n"
-        "        std::memcpy(item.gate + i, &bits, 4);\n"
+        "        std::memcpy(item.sums + i, &bits, 4);\n"
         "      }\n"
-        "      multiply(p_.activation, item.gate, item.up, item.sums(), item.up);\n", AVX512),
-    Bug("loops", "skips the last panel of columns", "src/cpu/loops/products.cpp",
-        "d.panels = ceil_div(p_.intermediate_size, d.rows);",
-        "d.panels = std::max<std::int64_t>(1, p_.intermediate_size / d.rows);", AVX512),
-    Bug("loops", "skips the last block of tokens", "src/cpu/loops/products.cpp",
-        "d.blocks = ceil_div(tokens, std::max<std::int64_t>(d.tokens, 1));",
-        "d.blocks = std::max<std::int64_t>(1, tokens / std::max<std::int64_t>(d.tokens, 1));", AVX512),
+        "      multiply(p_.activation, item.sums, up_of(item), item.half(), up_of(item));\n", AVX512),
+    Bug("loops", "skips the last panel of columns", "src/cpu/loops/cut.cpp",
+        "d.panels = ceil_div(columns, d.rows);", "d.panels = std::max<std::int64_t>(1, columns / d.rows);", AVX512),
+    Bug("loops", "skips the last block of tokens", "src/cpu/loops/cut.cpp",
+        "d.blocks = ceil_div(tokens, d.tokens);", "d.blocks = std::max<std::int64_t>(1, tokens / d.tokens);", AVX512),
+    Bug("loops", "begins every chunk of tokens with the first one's x", "src/cpu/loops/products.cpp",
+        "part.x += first * p_.ld_x * element();", "part.x += 0 * first;", AVX512),
+    Bug("loops, packed", "skips what is left of a sum after whole vectors", "src/cpu/loops/avx512_pack.hpp",
+        "return (count + Policy::step - 1) / Policy::step * Policy::parts;",
+        "return count / Policy::step * Policy::parts;", AVX512),
+    Bug("loops, packed", "adds the lanes in the order of their numbers", "src/cpu/loops/avx512_wide.hpp",
+        "{0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15}",
+        "{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}", AVX512),
+    Bug("loops, packed", "gives a group's second six tokens the first's sums", "src/cpu/loops/avx512_wide.hpp",
+        "x + lane * x_lane(positions) + token,", "x + lane * x_lane(positions) + 0 * token,", AVX512),
+    Bug("loops, packed", "begins each block's sums anew", "src/cpu/loops/avx512_wide.hpp",
+        "block.begin == 0}", "true}", AVX512),
     Bug("loops", "skips terms of a sum where x is 0", "src/cpu/loops/portable.cpp",
         "return a * b + sum; }", "return (b == Vector{} ? Vector{} : a * b) + sum; }", PORTABLE),
     Bug("loops of AMX", "takes all rows for evenly spaced", "src/cpu/loops/amx_bf16.cpp",
@@ -76,10 +86,12 @@ BUGS = [
     Bug("loops of AMX", "reads past the end of a sum", "src/cpu/loops/amx_bf16.cpp",
         "if (count % step == 0 && evenly_spaced", "if (count > 0 && evenly_spaced", AMX),
     Bug("loops of AMX", "begins each block's sums anew", "src/cpu/loops/amx_bf16.cpp",
-        ".first = begin == 0};", ".first = true};", AMX),
-    Bug("loops of AMX", "packs the first token of a group twice", "src/cpu/loops/amx_bf16.cpp",
+        "if (t.begin == 0) {", "if (t.begin >= 0) {", AMX),
+    Bug("loops of AMX", "packs the first token of a group twice", "src/cpu/loops/amx_pack.hpp",
         "reinterpret_cast<const Bits*>(p.x + t * p.x_stride) + k",
         "reinterpret_cast<const Bits*>(p.x + (t == 1 ? 0 : t) * p.x_stride) + k", AMX),
+    Bug("loops of AMX", "takes the last block of x for a whole one", "src/cpu/loops/amx_pack.hpp",
+        "group * steps_from(k, depth)) * tile_bytes;", "group * steps_of(block)) * tile_bytes;", AMX),
     Bug("loops of AMX", "turns the sums of every second row", "src/cpu/loops/amx_bf16.cpp",
         "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 48))",
         "_mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 32))", AMX),
@@ -94,18 +106,18 @@ BUGS = [
     Bug("reference", "leaves the bias out of the bound", "src/cpu/truth.cpp",
         " + std::abs(gate_bias[j]);", ";", "*CheckByHand*:*CheckAgainstPlain*"),
     Bug("loops", "swaps the biases of gate and up", "src/cpu/loops/products.cpp",
-        "if (p_.op == Op::gate_up) add_bias(bias_view(p_, item.operands, Half::gate), p_.dtype, panel, item.gate);",
-        "if (p_.op == Op::gate_up) add_bias(bias_view(p_, item.operands, Half::up), p_.dtype, panel, item.gate);",
-        BIAS),
+        "add_bias(bias_view(p_, item.operands, half)",
+        "add_bias(bias_view(p_, item.operands, half == Half::gate ? Half::up : Half::gate)", BIAS),
     Bug("loops", "skips the bias of a panel's last rows", "src/cpu/loops/bias.cpp",
-        "group < panel.columns; group", "group + tile_rows_of_weights <= panel.columns; group", BIAS),
+        "  }\n  for (std::int64_t group = 0; group < panel.columns; group",
+        "  }\n  for (std::int64_t group = 0; group + tile_rows_of_weights <= panel.columns; group", BIAS),
     Bug("loops", "gives every panel the first one's bias", "src/cpu/loops/bias.cpp",
         "bias.map(panel.column + j)", "bias.map(j)", BIAS),
     Bug("loops", "adds the bias of gate after the activation", "src/cpu/loops/products.cpp",
-        "    add_biases(item);\n    if (p_.op != Op::gemm) {\n"
-        "      activate(p_.activation, item.gate, item.sums(), item.gate);\n",
-        "    if (p_.op == Op::gemm) add_biases(item);\n    if (p_.op != Op::gemm) {\n"
-        "      activate(p_.activation, item.gate, item.sums(), item.gate);\n      add_biases(item);\n", BIAS),
+        "    finish_sums(item);\n    if (p_.op != Op::gemm) {\n"
+        "      activate(p_.activation, item.sums, item.half(), item.sums);\n",
+        "    if (p_.op == Op::gemm) finish_sums(item);\n    if (p_.op != Op::gemm) {\n"
+        "      activate(p_.activation, item.sums, item.half(), item.sums);\n      finish_sums(item);\n", BIAS),
     Bug("composed", "leaves out the bias of down", "src/dispatch/mlp.cpp",
         "operands.up_bias = whole.down_bias;", "operands.up_bias = nullptr;", BIAS),
 
