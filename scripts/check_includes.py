@@ -35,12 +35,13 @@ LIBRARIES = {
     r"(cute|cutlass)/|cuda|cublas|curand|nvtx|mma\.h": ["src/cuda", "tools", "bench", "tests"],
     r"(CLI|fmt|nlohmann)/": ["tools", "bench", "tests"],
     r"(gtest|gmock)/": ["tests"],
+    r"torch/": ["python"],
 }
 
 # Folders that quoted paths start from.
 ROOTS = ["src", "include", "tools", "bench", "tests"]
 # Outside the library a path may also start from the file's own folder.
-SIBLINGS = ["tools", "bench", "tests"]
+SIBLINGS = ["tools", "bench", "tests", "python"]
 GENERATED = ["cli/commit.hpp"]
 SUFFIXES = {".h", ".c", ".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

@@ -1,0 +1,19 @@
+"""Gatefold on PyTorch tensors: `import gatefold.torch`.
+
+The arguments are those of the functions on NumPy arrays (`help(gatefold)`), but for these:
+
+* Tensors are of float32, float16 or bfloat16, all of a call of one type on one device, and may have any number of
+  leading dimensions (batch, sequence) where x has tokens. Tensors whose rows lie apart are read where they lie. A copy
+  is made only where the last dimension isn't dense, or where rows overlap or lie at more than one distance.
+* Gradients: first derivatives in backward mode. Forward mode and second derivatives are refused. With `out` no gradient
+  can be had.
+* torch.autocast casts the arguments of gemm_gated, gate_up and mlp, as it casts those of torch.nn.functional.linear.
+* torch.compile(fullgraph=True) and torch.export take the functions as they are; CUDA tensors compute on the current
+  stream of their device.
+
+A call on the CPU works on as many threads as torch.get_num_threads() says.
+"""
+
+from ._functions import act_and_mul, gate_up, gemm_gated, mlp
+
+__all__ = ["act_and_mul", "gate_up", "gemm_gated", "mlp"]

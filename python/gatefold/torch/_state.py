@@ -1,0 +1,53 @@
+"""What surrounds a call: gradients, autocast, forward-mode differentiation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+_is_grad_enabled = torch.is_grad_enabled
+_CAST = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def needs_gradient(*tensors: Tensor | None) -> bool:
+    """True where a gradient will be asked for. Refuses tangents, for which there is no rule."""
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(tensors)
+    if not _is_grad_enabled():
+        return False
+    for tensor in tensors:
+        if tensor is not None and tensor.requires_grad:
+            return True
+    return False
+
+
+def _refuse_tangents(tensors: tuple[Tensor | None, ...]) -> None:
+    for tensor in tensors:
+        if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
+            raise NotImplementedError("gatefold.torch: forward-mode differentiation of a tensor of shape "
+                                      f"{list(tensor.shape)}, but there is backward mode alone")  # fmt: skip
+
+
+def under_autocast(*tensors: Tensor | None) -> list[Tensor | None]:
+    """The tensors as torch.nn.functional.linear would take them here: in autocast's element type where it is on."""
+    device = next(tensor.device.type for tensor in tensors if tensor is not None)
+    if not torch.is_autocast_enabled(device):
+        return list(tensors)
+    dtype = torch.get_autocast_dtype(device)
+    return [t.to(dtype) if t is not None and t.dtype in _CAST else t for t in tensors]
+
+
+def mark_written(out: Tensor) -> Tensor:
+    """Tells autograd of a write, so that a backward that had saved `out` refuses."""
+    if not torch.compiler.is_compiling() and not out.is_inference():
+        torch.autograd.graph.increment_version(out)
+    return out
+
+
+def refuse_gradient(out: Tensor, **tensors: Tensor | None) -> None:
+    """An output that the caller gives can't be differentiated."""
+    for name, tensor in {**tensors, "out": out}.items():
+        if needs_gradient(tensor):
+            raise RuntimeError(f"out: a tensor to write, but {name} requires a gradient: leave out out=, or call this "
+                               "under torch.no_grad()")  # fmt: skip
