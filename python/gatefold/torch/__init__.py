@@ -11,9 +11,14 @@ The arguments are those of the functions on NumPy arrays (`help(gatefold)`), but
 * torch.compile(fullgraph=True) and torch.export take the functions as they are; CUDA tensors compute on the current
   stream of their device.
 
+`patch(model)` lets Gatefold compute the gated MLPs of a model that is there, e.g. of Transformers; GatedMLP is such a
+layer for a model of your own.
+
 A call on the CPU works on as many threads as torch.get_num_threads() says.
 """
 
 from ._functions import act_and_mul, gate_up, gemm_gated, mlp
+from ._module import GatedMLP
+from ._patch import PatchReport, patch
 
-__all__ = ["act_and_mul", "gate_up", "gemm_gated", "mlp"]
+__all__ = ["GatedMLP", "PatchReport", "act_and_mul", "gate_up", "gemm_gated", "mlp", "patch"]
