@@ -12,5 +12,6 @@ Command add_bench(CLI::App& root);
 Command add_explain(CLI::App& root);
 Command add_memory(CLI::App& root);
 Command add_checkpoint(CLI::App& root);
+Command add_swap_ffn(CLI::App& root);
 
 }  // namespace gatefold::cli

@@ -44,6 +44,7 @@ std::string read_strictly(std::string& text) {
 }
 
 void read_numbers_strictly(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) read_numbers_strictly(*command);
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
     if (type.find("UINT") != std::string::npos) {
@@ -70,8 +71,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("gatefold ") + gatefold_version());
   app.require_subcommand(1);
   app.footer("Exit code: 0 good, 1 a check failed, 2 bad usage or input.");
-  const std::vector<Command> commands{add_info(app),    add_run(app),    add_verify(app),    add_bench(app),
-                                      add_explain(app), add_memory(app), add_checkpoint(app)};
+  const std::vector<Command> commands{add_info(app),    add_run(app),    add_verify(app),     add_bench(app),
+                                      add_explain(app), add_memory(app), add_checkpoint(app), add_swap_ffn(app)};
   for (const Command& command : commands) read_numbers_strictly(*command.app);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,119 @@
+#include "cli/swap_ffn.hpp"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "checkpoint/input_error.hpp"
+#include "checkpoint/safetensors_writer.hpp"
+#include "cli/commands.hpp"
+#include "cli/report.hpp"
+#include "cli/swap_ffn_data.hpp"
+
+// swap-ffn, and its subcommands that read and write files.
+namespace gatefold::cli {
+namespace {
+
+struct RunOptions {
+  SwapFfnFiles files;
+  std::string output;
+  std::int64_t steps = 1;
+  OutputOptions table;
+};
+
+int run(const RunOptions& options) {
+  require_at_least("--steps", options.steps, 1);
+  options.table.validate();
+  require_folder_of("--output", options.output);
+  for (const auto& [what, file] : {std::pair{"--weights", options.files.weights},
+                                   {"--state", options.files.state},
+                                   {"--input", options.files.input}}) {
+    require_other_file("--output", options.output, what, file);
+  }
+  SwapFfnData data(options.files);
+  SwapFfnJob job(data);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::int64_t step = 0; step < options.steps; ++step) job.step(data);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  const SwapFfnDesc& desc = data.desc();
+  checkpoint::write_safetensors(
+      options.output,
+      {checkpoint::make_tensor("delta", desc.dtype, {data.batch(), desc.hidden_size}, job.delta.data()),
+       checkpoint::make_tensor("ram", desc.dtype, {data.batch(), desc.cores, GATEFOLD_SWAP_FFN_BANKS, desc.hidden_size},
+                               data.ram.data()),
+       stream_map_tensor(data)});
+
+  Report report;
+  report.title = fmt::format("D {}, F {}, {} cores, {} events, {} MLPs an event, {}, cpu", desc.hidden_size,
+                             desc.intermediate_size, desc.cores, desc.events, desc.k_ffn, name_of(desc.dtype));
+  const auto steps = static_cast<double>(options.steps);
+  report.rows.push_back({{"op", "swap_ffn"},
+                         {"batch", data.batch()},
+                         {"steps", options.steps},
+                         {"time_us", seconds / steps * 1e6},
+                         {"tokens_per_second", static_cast<double>(data.batch()) * steps / seconds}});
+  report.columns = {{"batch", "B", plain_text},
+                    {"steps", "steps", plain_text},
+                    {"time_us", "time a step", time_text},
+                    {"tokens_per_second", "tokens/s", number_text}};
+  report.context = base_context();
+  options.table.emit(report);
+  return 0;
+}
+
+struct InitOptions {
+  SwapFfnSizes sizes;
+  std::string weights, state, input;
+};
+
+int init(const InitOptions& options) {
+  require_folder_of("--weights", options.weights);
+  require_folder_of("--state", options.state);
+  require_folder_of("--input", options.input);
+  require_other_file("--state", options.state, "--weights", options.weights);
+  require_other_file("--input", options.input, "--weights", options.weights);
+  require_other_file("--input", options.input, "--state", options.state);
+  SwapFfnData(options.sizes).write(options.weights, options.state, options.input);
+  return 0;
+}
+
+}  // namespace
+
+Command add_swap_ffn_run(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("run", "Steps on tensors from files");
+  auto options = std::make_shared<RunOptions>();
+  options->files.add_to(*app, true);
+  app->add_option("--output", options->output, "Safetensors file for delta of the last step, ram and stream_map")
+      ->required();
+  app->add_option("--steps", options->steps, "Steps, each on the same x")->capture_default_str();
+  options->table.add_to(*app, "--table");
+  return {app, [options] { return run(*options); }};
+}
+
+Command add_swap_ffn_init(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("init", "Writes random weights, state and input");
+  auto options = std::make_shared<InitOptions>();
+  app->add_option("--weights", options->weights, "Safetensors file to write")->required();
+  app->add_option("--state", options->state, "Safetensors file to write")->required();
+  app->add_option("--input", options->input, "Safetensors file to write")->required();
+  options->sizes.add_to(*app);
+  return {app, [options] { return init(*options); }};
+}
+
+Command add_swap_ffn(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("swap-ffn", "A recurrent-memory decode step built on the gated MLP");
+  app->require_subcommand(1);
+  auto commands = std::make_shared<std::vector<Command>>(
+      std::vector<Command>{add_swap_ffn_run(*app), add_swap_ffn_init(*app), add_swap_ffn_verify(*app),
+                           add_swap_ffn_bench(*app), add_swap_ffn_trace(*app)});
+  return {app, [commands] {
+            return std::ranges::find_if(*commands, [](const Command& c) { return c.app->parsed(); })->run();
+          }};
+}
+
+}  // namespace gatefold::cli

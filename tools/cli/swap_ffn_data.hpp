@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.hpp"
+#include "cli/options.hpp"
+#include "gatefold/swap_ffn.hpp"
+
+namespace CLI {
+class App;
+}
+
+// The tensors of a Swap-FFN step, from files or drawn, in memory of their own.
+namespace gatefold::cli {
+
+using Bytes = std::vector<std::byte>;
+
+// The files, and what they don't say.
+struct SwapFfnFiles {
+  std::string weights, state, input;
+  std::string dtype;  // "": the files'; another one converts the tensors
+  std::string device = "cpu";
+  std::int64_t events = 8;
+  std::int64_t k_ffn = 2;
+  double eps = 1e-6;
+
+  void add_to(CLI::App& app, bool required);
+};
+
+// The sizes of what is drawn.
+struct SwapFfnSizes {
+  SwapFfnDesc desc;
+  std::int64_t batch = 1;
+  std::string dtype = "bf16";
+  std::string device = "cpu";
+  std::uint64_t seed = 1;
+
+  void add_to(CLI::App& app);
+  SwapFfnDesc resolved() const;  // throws checkpoint::InputError
+};
+
+// Throws unless the step has a path on the device: cuda has none yet.
+void require_swap_ffn_device(const std::string& device);
+
+class SwapFfnData {
+ public:
+  explicit SwapFfnData(const SwapFfnFiles& files);  // throws checkpoint::InputError
+  explicit SwapFfnData(const SwapFfnSizes& sizes);
+
+  // Three files with the tensors' names.
+  void write(const std::string& weights, const std::string& state, const std::string& input) const;
+
+  const SwapFfnDesc& desc() const { return desc_; }
+  std::int64_t batch() const { return batch_; }
+  std::int64_t rows() const { return batch_ * desc_.cores; }
+  gatefold_swap_ffn_weights weights() const;
+  const Bytes& weight(const std::string& name) const;
+
+  Bytes x, ram;
+  std::vector<std::uint8_t> stream_map;
+
+ private:
+  struct Named {
+    gatefold_swap_ffn_tensor tensor;
+    Bytes values;
+  };
+  SwapFfnDesc desc_;
+  std::int64_t batch_ = 0;
+  std::vector<Named> weights_;
+};
+
+checkpoint::Tensor stream_map_tensor(const SwapFfnData& data);  // a view
+
+// A plan with all that its steps need.
+class SwapFfnJob {
+ public:
+  explicit SwapFfnJob(const SwapFfnData& data);
+
+  // On x, ram and stream_map of `data`; ram and stream_map are updated.
+  void step(SwapFfnData& data, SwapFfnArgs args = {});
+
+  const SwapFfn& plan() const { return plan_; }
+  Bytes delta;
+
+ private:
+  SwapFfn plan_;
+  Workspace prepared_;
+  Workspace workspace_;
+};
+
+}  // namespace gatefold::cli

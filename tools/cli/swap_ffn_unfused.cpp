@@ -1,0 +1,341 @@
+#include "cli/swap_ffn_unfused.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "cli/element.hpp"
+
+namespace gatefold::cli {
+namespace {
+
+template <class Element>
+using StoredAs = typename Element::Stored;
+
+template <class Element>
+float at(const Bytes& tensor, std::int64_t i) {
+  return Element::load(reinterpret_cast<const StoredAs<Element>*>(tensor.data())[i]);
+}
+template <class Element>
+void put(Bytes& tensor, std::int64_t i, float value) {
+  reinterpret_cast<StoredAs<Element>*>(tensor.data())[i] = Element::store(value);
+}
+
+float silu(float v) { return v / (1.0F + std::exp(-v)); }
+
+// out[row] = norm * row / rms(row)
+void rms_norm(gatefold_dtype dtype, const Bytes& in, const Bytes& norm, double eps, std::int64_t rows, std::int64_t D,
+              Bytes& out) {
+  with_element(dtype, [&](auto element) {
+    using E = decltype(element);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      float sum = 0.0F;
+      for (std::int64_t d = 0; d < D; ++d) sum += at<E>(in, row * D + d) * at<E>(in, row * D + d);
+      const float scale = 1.0F / std::sqrt(sum / static_cast<float>(D) + static_cast<float>(eps));
+      for (std::int64_t d = 0; d < D; ++d) {
+        put<E>(out, row * D + d, at<E>(in, row * D + d) * scale * at<E>(norm, d));
+      }
+    }
+  });
+}
+
+// in [rows, width] . w [width, columns] + b, a product too narrow for gemm
+void narrow_product(gatefold_dtype dtype, const Bytes& in, const Bytes& w, const Bytes& b, std::int64_t rows,
+                    std::int64_t width, std::int64_t columns, std::vector<float>& out) {
+  with_element(dtype, [&](auto element) {
+    using E = decltype(element);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        float sum = at<E>(b, j);
+        for (std::int64_t r = 0; r < width; ++r) sum += at<E>(in, row * width + r) * at<E>(w, r * columns + j);
+        out[row * columns + j] = sum;
+      }
+    }
+  });
+}
+
+// core_embed . w^T + b + offset, [C, columns], in fp32: they depend on the weights alone, so no step computes them.
+std::vector<float> core_table(const SwapFfnData& data, const char* w, const char* b, std::int64_t columns,
+                              float offset) {
+  const std::int64_t C = data.desc().cores;
+  const std::int64_t E = data.desc().core_embed_size;
+  std::vector<float> table(static_cast<std::size_t>(C * columns));
+  with_element(data.desc().dtype, [&](auto element) {
+    using Type = decltype(element);
+    for (std::int64_t c = 0; c < C; ++c) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        float sum = at<Type>(data.weight(b), j) + offset;
+        for (std::int64_t e = 0; e < E; ++e) {
+          sum += at<Type>(data.weight("core_embed"), c * E + e) * at<Type>(data.weight(w), j * E + e);
+        }
+        table[c * columns + j] = sum;
+      }
+    }
+  });
+  return table;
+}
+
+void softmax_rows(std::vector<float>& table, std::int64_t columns) {
+  for (auto row = table.begin(); row != table.end(); row += columns) {
+    float sum = 0.0F;
+    for (std::int64_t k = 0; k < columns; ++k) sum += row[k] = std::exp(row[k]);
+    for (std::int64_t k = 0; k < columns; ++k) row[k] /= sum;
+  }
+}
+
+}  // namespace
+
+struct UnfusedSwapFfn::Tensors {
+  explicit Tensors(SwapFfnData& from)
+      : data(from),
+        scale(core_table(from, "scale_w", "scale_b", from.desc().hidden_size, 1.0F)),
+        shift(core_table(from, "shift_w", "shift_b", from.desc().hidden_size, 0.0F)),
+        alpha(core_table(from, "alpha_w", "alpha_b", from.desc().collapse_heads, 0.0F)) {
+    softmax_rows(alpha, from.desc().collapse_heads);
+    const SwapFfnDesc& c = from.desc();
+    const std::int64_t T = from.rows();
+    const auto tensor = [&](std::int64_t count) { return Bytes(static_cast<std::size_t>(count * size_of(c.dtype))); };
+    s = tensor(T * c.hidden_size);
+    n = tensor(T * c.hidden_size);
+    taken = tensor(T * c.hidden_size);
+    z = tensor(T * c.router_width);
+    gate = tensor(T * c.intermediate_size);
+    up = tensor(T * c.intermediate_size);
+    h = tensor(T * c.intermediate_size);
+    pooled = tensor(from.batch() * c.collapse_heads * c.hidden_size);
+    q = tensor(from.batch() * c.collapse_width);
+    delta = tensor(from.batch() * c.hidden_size);
+    swap_logit.resize(static_cast<std::size_t>(T));
+    bank_logits.resize(static_cast<std::size_t>(T * GATEFOLD_SWAP_FFN_BANKS));
+    swap.resize(static_cast<std::size_t>(T));
+    choice.resize(static_cast<std::size_t>(T));
+    bank.resize(static_cast<std::size_t>(T));
+  }
+
+  std::int64_t row_bytes() const { return data.desc().hidden_size * size_of(data.desc().dtype); }
+  std::byte* row_of_ram(std::int64_t row) {
+    return data.ram.data() + (row * GATEFOLD_SWAP_FFN_BANKS + bank[row]) * row_bytes();
+  }
+
+  SwapFfnData& data;
+  std::vector<float> scale, shift, alpha;
+  Bytes s, n, taken, z, gate, up, h, pooled, q, delta;
+  std::vector<float> swap_logit, bank_logits;
+  std::vector<std::uint8_t> swap, choice, bank;
+};
+
+UnfusedSwapFfn::UnfusedSwapFfn(SwapFfnData& data) : t_(std::make_unique<Tensors>(data)) {
+  const SwapFfnDesc& c = data.desc();
+  const std::int64_t D = c.hidden_size;
+  const auto state = static_cast<double>(data.rows() * t_->row_bytes());
+  add_rows_pass("start", state + 8.0 * static_cast<double>(c.cores * D), [t = t_.get(), &c, D] {
+    with_element(c.dtype, [&](auto element) {
+      using E = decltype(element);
+#pragma omp parallel for schedule(static)
+      for (std::int64_t row = 0; row < t->data.rows(); ++row) {
+        const std::int64_t table = row % c.cores * D;
+        for (std::int64_t d = 0; d < D; ++d) {
+          put<E>(t->s, row * D + d,
+                 at<E>(t->data.x, row / c.cores * D + d) * t->scale[table + d] + t->shift[table + d]);
+        }
+      }
+    });
+  });
+  for (std::int64_t event = 0; event < c.events; ++event) {
+    add_event();
+    for (std::int64_t k = 0; k < c.k_ffn; ++k) add_mlp();
+  }
+  add_collapse();
+}
+
+UnfusedSwapFfn::~UnfusedSwapFfn() = default;
+
+const Bytes& UnfusedSwapFfn::delta() const { return t_->delta; }
+
+void UnfusedSwapFfn::products_alone() const {
+  for (const std::size_t i : mlp_products_) passes_[i].run();
+}
+
+void UnfusedSwapFfn::add_rows_pass(const std::string& name, double bytes, std::function<void()> run) {
+  passes_.push_back({.name = name,
+                     .rows = t_->data.rows(),
+                     .columns = t_->data.desc().hidden_size,
+                     .bytes = bytes,
+                     .run = std::move(run)});
+}
+
+void UnfusedSwapFfn::add_product(const std::string& name, const Bytes& x, const Bytes& w, Bytes& out, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t depth) {
+  const gatefold_dtype dtype = t_->data.desc().dtype;
+  const auto plan = std::make_shared<Plan>(Desc{.op = GATEFOLD_OP_GEMM,
+                                                .dtype = dtype,
+                                                .device = GATEFOLD_DEVICE_CPU,
+                                                .hidden_size = depth,
+                                                .intermediate_size = columns});
+  const auto workspace = std::make_shared<Workspace>(plan->workspace_size(rows));
+  const auto T = static_cast<double>(rows);
+  const auto N = static_cast<double>(columns);
+  const auto K = static_cast<double>(depth);
+  passes_.push_back({.name = name,
+                     .rows = rows,
+                     .columns = columns,
+                     .depth = depth,
+                     .flops = 2.0 * T * N * K,
+                     .bytes = (T * K + N * K + T * N) * static_cast<double>(size_of(dtype)),
+                     .run = [plan, workspace, &x, &w, &out, rows] {
+                       plan->run(
+                           {.tokens = rows, .x = x.data(), .up = w.data(), .out = out.data(), .workspace = *workspace});
+                     }});
+}
+
+void UnfusedSwapFfn::add_event() {
+  Tensors* t = t_.get();
+  const SwapFfnDesc& c = t->data.desc();
+  const std::int64_t T = t->data.rows();
+  const std::int64_t R = c.router_width;
+  const auto state = static_cast<double>(T * t->row_bytes());
+  const auto routes = static_cast<double>(T * R * size_of(c.dtype));
+  const auto each = static_cast<double>(T);
+  const auto weight = [t](const char* name) { return &t->data.weight(name); };
+  add_rows_pass("rms norm, router", 2.0 * state, [t, &c, T, norm = weight("router_norm")] {
+    rms_norm(c.dtype, t->s, *norm, c.eps, T, c.hidden_size, t->n);
+  });
+  add_product("gemm router", t->n, *weight("router_w"), t->z, T, R, c.hidden_size);
+  add_rows_pass("swap logit", routes, [t, &c, T, R, w = weight("router_swap_w"), b = weight("router_swap_b")] {
+    narrow_product(c.dtype, t->z, *w, *b, T, R, 1, t->swap_logit);
+  });
+  add_rows_pass("sigmoid", 8.0 * each, [t, T] {
+    for (std::int64_t row = 0; row < T; ++row) t->swap_logit[row] = 1.0F / (1.0F + std::exp(-t->swap_logit[row]));
+  });
+  add_rows_pass("threshold", 5.0 * each, [t, T] {
+    for (std::int64_t row = 0; row < T; ++row) t->swap[row] = t->swap_logit[row] > 0.5F ? 1 : 0;
+  });
+  add_rows_pass("bank logits", routes, [t, &c, T, R, w = weight("bank_w"), b = weight("bank_b")] {
+    narrow_product(c.dtype, t->z, *w, *b, T, R, GATEFOLD_SWAP_FFN_BANKS, t->bank_logits);
+  });
+  add_rows_pass("argmax", 17.0 * each, [t, T] {
+    for (std::int64_t row = 0; row < T; ++row) {
+      const float* logits = t->bank_logits.data() + row * GATEFOLD_SWAP_FFN_BANKS;
+      t->choice[row] = static_cast<std::uint8_t>(std::max_element(logits, logits + GATEFOLD_SWAP_FFN_BANKS) - logits);
+    }
+  });
+  add_rows_pass("lane of the map", 3.0 * each, [t, T] {
+    for (std::int64_t row = 0; row < T; ++row) {
+      t->bank[row] = static_cast<std::uint8_t>(t->data.stream_map[row] >> (2 * t->choice[row]) & 3);
+    }
+  });
+  add_rows_pass("gather ram", 2.0 * state, [t, T] {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < T; ++row) {
+      std::memcpy(t->taken.data() + row * t->row_bytes(), t->row_of_ram(row), static_cast<std::size_t>(t->row_bytes()));
+    }
+  });
+  add_rows_pass("scatter s where swap", 2.0 * state, [t, T] {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < T; ++row) {
+      if (t->swap[row] == 0) continue;
+      std::memcpy(t->row_of_ram(row), t->s.data() + row * t->row_bytes(), static_cast<std::size_t>(t->row_bytes()));
+    }
+  });
+  add_rows_pass("s where swap", 2.0 * state, [t, T] {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < T; ++row) {
+      if (t->swap[row] == 0) continue;
+      const std::int64_t begin = row * t->row_bytes();
+      std::memcpy(t->s.data() + begin, t->taken.data() + begin, static_cast<std::size_t>(t->row_bytes()));
+    }
+  });
+  add_rows_pass("exchange lanes", 4.0 * each, [t, T] {
+    for (std::int64_t row = 0; row < T; ++row) {
+      if (t->swap[row] == 0) continue;
+      std::uint8_t& map = t->data.stream_map[row];
+      const unsigned difference = (map & 3U) ^ t->bank[row];
+      map = static_cast<std::uint8_t>(map ^ difference ^ (difference << (2U * t->choice[row])));
+    }
+  });
+}
+
+void UnfusedSwapFfn::add_mlp() {
+  Tensors* t = t_.get();
+  const SwapFfnDesc& c = t->data.desc();
+  const std::int64_t T = t->data.rows();
+  const std::int64_t D = c.hidden_size;
+  const std::int64_t F = c.intermediate_size;
+  add_rows_pass(
+      "rms norm, MLP", 2.0 * static_cast<double>(T * t->row_bytes()),
+      [t, &c, T, D, norm = &t->data.weight("ffn_norm")] { rms_norm(c.dtype, t->s, *norm, c.eps, T, D, t->n); });
+  mlp_products_.push_back(passes_.size());
+  add_product("gemm gate", t->n, t->data.weight("gate_w"), t->gate, T, F, D);
+  mlp_products_.push_back(passes_.size());
+  add_product("gemm up", t->n, t->data.weight("up_w"), t->up, T, F, D);
+  const auto plan = std::make_shared<Plan>(Desc{.op = GATEFOLD_OP_ACT_AND_MUL,
+                                                .dtype = c.dtype,
+                                                .device = GATEFOLD_DEVICE_CPU,
+                                                .layout = Layout::separate(),
+                                                .activation = Activation::silu(),
+                                                .intermediate_size = F});
+  passes_.push_back({.name = "act_and_mul",
+                     .rows = T,
+                     .columns = F,
+                     .bytes = 3.0 * static_cast<double>(T * F * size_of(c.dtype)),
+                     .run = [t, T, plan] {
+                       plan->run({.tokens = T, .gate = t->gate.data(), .up = t->up.data(), .out = t->h.data()});
+                     }});
+  mlp_products_.push_back(passes_.size());
+  add_product("gemm down", t->h, t->data.weight("down_w"), t->s, T, D, F);
+}
+
+void UnfusedSwapFfn::add_collapse() {
+  Tensors* t = t_.get();
+  const SwapFfnDesc& c = t->data.desc();
+  const std::int64_t B = t->data.batch();
+  const std::int64_t D = c.hidden_size;
+  const std::int64_t K = c.collapse_heads;
+  const std::int64_t Rc = c.collapse_width;
+  const auto size = static_cast<double>(size_of(c.dtype));
+  add_rows_pass("pool", static_cast<double>(t->data.rows() * t->row_bytes()), [t, &c, B, D, K] {
+    with_element(c.dtype, [&](auto element) {
+      using E = decltype(element);
+#pragma omp parallel for schedule(static)
+      for (std::int64_t i = 0; i < B * K; ++i) {
+        std::vector<float> sums(static_cast<std::size_t>(D));
+        for (std::int64_t core = 0; core < c.cores; ++core) {
+          const std::int64_t row = (i / K * c.cores + core) * D;
+          for (std::int64_t d = 0; d < D; ++d) sums[d] += t->alpha[core * K + i % K] * at<E>(t->s, row + d);
+        }
+        for (std::int64_t d = 0; d < D; ++d) put<E>(t->pooled, i * D + d, sums[d]);
+      }
+    });
+  });
+  const Bytes* basis = &t->data.weight("basis");
+  add_rows_pass("basis", static_cast<double>(K * Rc * D) * size, [t, &c, B, D, K, Rc, basis] {
+    with_element(c.dtype, [&](auto element) {
+      using E = decltype(element);
+#pragma omp parallel for schedule(static)
+      for (std::int64_t r = 0; r < Rc; ++r) {
+        for (std::int64_t b = 0; b < B; ++b) {
+          float sum = 0.0F;
+          for (std::int64_t k = 0; k < K; ++k) {
+            for (std::int64_t d = 0; d < D; ++d) {
+              sum += at<E>(*basis, (k * Rc + r) * D + d) * at<E>(t->pooled, (b * K + k) * D + d);
+            }
+          }
+          put<E>(t->q, b * Rc + r, sum);
+        }
+      }
+    });
+  });
+  add_rows_pass("silu", 2.0 * static_cast<double>(B * Rc) * size, [t, &c, B, Rc] {
+    with_element(c.dtype, [&](auto element) {
+      using E = decltype(element);
+      for (std::int64_t i = 0; i < B * Rc; ++i) put<E>(t->q, i, silu(at<E>(t->q, i)));
+    });
+  });
+  add_product("gemm decoder", t->q, t->data.weight("decoder"), t->delta, B, D, Rc);
+}
+
+}  // namespace gatefold::cli
