@@ -12,7 +12,7 @@ The arguments are those of the functions on NumPy arrays (`help(gatefold)`), but
   stream of their device.
 
 `patch(model)` lets Gatefold compute the gated MLPs of a model that is there, e.g. of Transformers; GatedMLP is such a
-layer for a model of your own.
+layer for a model of your own. `parallelize(module, mesh)` divides them over devices.
 
 A call on the CPU works on as many threads as torch.get_num_threads() says.
 """
@@ -21,4 +21,13 @@ from ._functions import act_and_mul, gate_up, gemm_gated, mlp
 from ._module import GatedMLP
 from ._patch import PatchReport, patch
 
-__all__ = ["GatedMLP", "PatchReport", "act_and_mul", "gate_up", "gemm_gated", "mlp", "patch"]
+__all__ = ["GatedMLP", "PatchReport", "act_and_mul", "gate_up", "gemm_gated", "mlp", "parallelize", "patch"]
+
+
+def __getattr__(name: str) -> object:
+    """parallelize brings torch.distributed with it, which not every torch has: imported where it is asked for."""
+    if name == "parallelize":
+        from ._parallel import parallelize
+
+        return parallelize
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

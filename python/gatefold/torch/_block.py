@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from ._functions import mlp
+from ._module import GatedMLP
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -97,6 +98,16 @@ def find_block(module: nn.Module) -> Block:
     except Exception as error:  # whatever a foreign forward raises when it is given no tensor
         raise Refusal(f"its forward can't be traced: {type(error).__name__}") from error
     return _match(module, graph)
+
+
+def block_of(module: nn.Module) -> Block:
+    """find_block's answer, but for modules that know it: GatedMLP and those that are patched."""
+    if isinstance(module, GatedMLP):
+        names = ("gate_proj", "up_proj") if module.layout == "separate" else ("gate_up_proj", None)
+        return Block(*names, "down_proj", module.layout, module.activation)
+    if "_gatefold" in module.__dict__:
+        return module._gatefold.block
+    return find_block(module)
 
 
 class _Tracer(fx.Tracer):

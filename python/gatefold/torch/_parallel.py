@@ -1,0 +1,157 @@
+"""parallelize(module, mesh): gated MLPs divided over devices, by DTensor's column- and row-parallel placements."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.distributed import DeviceMesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor._shards_wrapper import LocalShardsWrapper
+from torch.distributed.tensor.placement_types import Placement, _StridedShard
+
+from ._block import Block, Refusal, block_of, obstacle
+from ._functions import mlp
+
+
+@dataclass
+class _Parallel:
+    """What a divided module carries."""
+
+    block: Block
+    mesh: DeviceMesh
+    placement: Placement  # of x and of y outside the module
+    save_pre_activations: bool
+
+
+def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None = None,
+                save_pre_activations: bool = False) -> nn.Module:  # fmt: skip
+    """Divides intermediate_size of every gated MLP in `module`, or of `module` itself, over a mesh of one dimension.
+
+    Each device keeps its rows of gate and up (of a packed weight its rows of either half) and its columns of down, as
+    DTensor parameters of the same names and global shapes, and computes with Gatefold on those. Without sequence_dim
+    every device gets the whole x, and the parts of y are summed on all (all-reduce). With it x is divided along that
+    dimension, in equal parts, and so is y: all-gather before, reduce-scatter after. x may also be a DTensor; then y is
+    one.
+
+    Weights may be loaded before or after: load_state_dict takes whole tensors or DTensors, and
+    torch.distributed.checkpoint reads and writes the state_dict by the global shapes. (A packed weight is in it as a
+    DTensor of the device's two pieces; the parameter itself is an ordinary one.) Weights on the meta device work too.
+
+    Returns `module`, changed in place. Raises ValueError for a mesh of other dimensions, an intermediate_size that the
+    mesh doesn't divide, or a module without a gated MLP.
+    """
+    if mesh.ndim != 1:
+        raise ValueError(f"mesh: {mesh.ndim} dimensions, but intermediate_size is divided over 1")
+    found = []
+    for name, candidate in module.named_modules():
+        try:
+            found.append((name, candidate, _divisible_block(candidate, name, mesh)))
+        except Refusal:
+            continue
+    if not found:
+        raise ValueError(f"module: a {type(module).__name__} without a gated MLP of plain linear layers")
+    placement = Replicate() if sequence_dim is None else Shard(sequence_dim)
+    for _, candidate, block in found:
+        _divide(candidate, block, mesh)
+        vars(candidate).pop("_gatefold", None)
+        candidate._gatefold_parallel = _Parallel(block, mesh, placement, save_pre_activations)
+        candidate.forward = types.MethodType(_forward, candidate)
+    return module
+
+
+def _divisible_block(module: nn.Module, name: str, mesh: DeviceMesh) -> Block:
+    block = block_of(module)
+    for layer_name, layer in block.layers(module):
+        if reason := obstacle(layer_name, layer):
+            raise Refusal(reason)
+    width = module._modules[block.down].weight.shape[1]
+    if width % mesh.size() != 0:
+        raise ValueError(f"{name or type(module).__name__}: intermediate_size {width} is not divisible by the mesh's "
+                         f"{mesh.size()} devices")  # fmt: skip
+    return block
+
+
+def _divide(module: nn.Module, block: Block, mesh: DeviceMesh) -> None:
+    rows = Shard(0) if block.up is not None else _StridedShard(0, split_factor=2)
+    placements = {block.gate: (rows, rows), block.up: (rows, rows), block.down: (Shard(1), Replicate())}
+    for name, layer in block.layers(module):
+        for what, placement in zip(("weight", "bias"), placements[name]):
+            parameter = layer._parameters[what]
+            if parameter is not None:
+                part = _distributed(parameter.detach(), mesh, placement)
+                layer._parameters[what] = nn.Parameter(part, requires_grad=parameter.requires_grad)
+        layer.register_load_state_dict_pre_hook(_take_whole_tensors)
+        if isinstance(rows, _StridedShard) and name == block.gate:
+            layer.register_state_dict_post_hook(_give_pieces)
+
+
+def _distributed(whole: Tensor, mesh: DeviceMesh, placement: Placement) -> DTensor:
+    """A tensor that every device has whole, divided without communication."""
+    local = whole
+    rank, count = mesh.get_local_rank(), mesh.size()
+    if isinstance(placement, _StridedShard):
+        local = torch.cat([half.chunk(count)[rank] for half in whole.chunk(2)])
+    elif isinstance(placement, Shard):
+        local = whole.chunk(count, placement.dim)[rank].clone(memory_format=torch.contiguous_format)
+    return DTensor.from_local(local, mesh, [placement], run_check=False, shape=whole.shape, stride=whole.stride())
+
+
+def _take_whole_tensors(layer: nn.Module, state: dict, prefix: str, *_) -> None:
+    """Loads what a checkpoint has: whole tensors, or the pieces that _give_pieces gave."""
+    for what, parameter in layer._parameters.items():
+        given = state.get(prefix + what)
+        if given is None:
+            continue
+        if not isinstance(given, DTensor):
+            if given.shape != parameter.shape:
+                continue  # load_state_dict's own message names both
+            given = _distributed(given, parameter.device_mesh, parameter.placements[0])
+        elif isinstance(given._local_tensor, LocalShardsWrapper):
+            local = torch.cat(given._local_tensor.local_shards())
+            given = DTensor.from_local(local, parameter.device_mesh, parameter.placements, run_check=False,
+                                       shape=parameter.shape, stride=parameter.stride())  # fmt: skip
+        state[prefix + what] = given
+
+
+def _give_pieces(layer: nn.Module, state: dict, prefix: str, *_) -> None:
+    """A packed weight as the two pieces of a device, at their places in the whole: so checkpoints read and write them."""
+    for what, parameter in layer._parameters.items():
+        value = state.get(prefix + what)
+        if not isinstance(value, DTensor) or isinstance(value._local_tensor, LocalShardsWrapper):
+            continue
+        pieces = value._local_tensor.chunk(2)
+        first = value.device_mesh.get_local_rank() * pieces[0].shape[0]
+        rest = (0,) * (value.ndim - 1)
+        offsets = [(first, *rest), (value.shape[0] // 2 + first, *rest)]
+        wrapped = LocalShardsWrapper(list(pieces), offsets)
+        state[prefix + what] = DTensor.from_local(wrapped, value.device_mesh, [Shard(0)], run_check=False,
+                                                  shape=value.shape, stride=value.stride())  # fmt: skip
+
+
+def _forward(self: nn.Module, x: Tensor) -> Tensor:
+    carried: _Parallel = self._gatefold_parallel
+    block, mesh, layers = carried.block, carried.mesh, self._modules
+    is_distributed = isinstance(x, DTensor)
+    if not is_distributed:
+        x = DTensor.from_local(x, mesh, [carried.placement], run_check=False)
+    outside = x.placements
+    gate, down = layers[block.gate], layers[block.down]
+    up = layers[block.up] if block.up is not None else None
+    # Every device's gradient of x is a part of the sum.
+    whole = x.redistribute(placements=[Replicate()]).to_local(grad_placements=[Partial()])
+    part = mlp(
+        whole, _local(gate.weight), None if up is None else _local(up.weight), _local(down.weight), layout=block.layout,
+        activation=block.activation, gate_bias=_local(gate.bias), up_bias=None if up is None else _local(up.bias),
+        save_pre_activations=carried.save_pre_activations,
+    )  # fmt: skip
+    y = DTensor.from_local(part, mesh, [Partial()], run_check=False).redistribute(placements=outside)
+    if down.bias is not None:
+        y = y + down.bias
+    return y if is_distributed else y.to_local()
+
+
+def _local(parameter: Tensor | None) -> Tensor | None:
+    return None if parameter is None else parameter.to_local()

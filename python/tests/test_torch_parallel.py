@@ -1,0 +1,29 @@
+"""parallelize over 2 and 4 processes with gloo, against one process: parallel_worker.py has what each of them checks."""
+
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WORKER = Path(__file__).parent / "parallel_worker.py"
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_several_processes(world, tmp_path):
+    seed = secrets.randbits(32)
+    print(f"seed {seed}")
+    (tmp_path / "seed").write_text(str(seed))
+    processes = [
+        subprocess.Popen([sys.executable, str(WORKER), str(rank), str(world), str(tmp_path)], stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True)
+        for rank in range(world)
+    ]  # fmt: skip
+    try:
+        said = [process.communicate(timeout=240)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for process, text in zip(processes, said):
+        assert process.returncode == 0, text
