@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
+import os
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 
@@ -112,7 +114,31 @@ class ErrorReport(ctypes.Structure):
     ]
 
 
+def _load_openmp() -> None:
+    """Sees that the process has one OpenMP runtime: with two alive, calls that alternate are ten times slower.
+
+    Whoever asks for libgomp.so.1 gets the one that is loaded first: what is loaded already, torch's own where torch is
+    installed (it may be imported later), the system's, and last the wheel's, for a machine that has none of them.
+    """
+    name = "libgomp.so.1"
+    try:
+        ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        return
+    except OSError:
+        pass
+    torch = importlib.util.find_spec("torch")
+    folders = torch.submodule_search_locations if torch is not None else None
+    for path in [*(str(Path(folder, "lib", name)) for folder in folders or ()), name, str(NATIVE / "openmp" / name)]:
+        try:
+            ctypes.CDLL(path)
+            return
+        except OSError:
+            continue
+    # Then loading the library says what is missing.
+
+
 def _load() -> ctypes.CDLL:
+    _load_openmp()
     library = ctypes.CDLL(str(NATIVE / "libgatefold.so"))
     signatures = {
         "gatefold_last_error": (c_char_p, []),
