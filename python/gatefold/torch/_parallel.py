@@ -38,7 +38,8 @@ def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None
 
     Weights may be loaded before or after: load_state_dict takes whole tensors or DTensors, and
     torch.distributed.checkpoint reads and writes the state_dict by the global shapes. (A packed weight is in it as a
-    DTensor of the device's two pieces; the parameter itself is an ordinary one.) Weights on the meta device work too.
+    DTensor of the device's two pieces; the parameter itself is an ordinary one, whose full_tensor() torch 2.11 refuses.)
+    Weights on the meta device work too.
 
     Returns `module`, changed in place. Raises ValueError for a mesh of other dimensions, an intermediate_size that the
     mesh doesn't divide, or a module without a gated MLP.
