@@ -78,3 +78,13 @@ class FailedCheck(ToolTest):
         done = run_tool("verify", "--sizes", 32, "--iterations", 1, env=environment)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("check failed: size 32: 1 elements", done.stderr)
+
+    def test_swap_ffn_verify(self):
+        sizes = ("--hidden-size", HIDDEN, "--intermediate-size", INTERMEDIATE, "--cores", 3, "--events", 1, "--steps", 2)
+        environment, _ = self.spoiled("DELTA", 1, HIDDEN)
+        done = run_tool("swap-ffn", "verify", *sizes, "--format", "json", env=environment)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"\Agatefold: swap-ffn verify: [^\n]+\n\Z")
+        for row in json.loads(done.stdout)["rows"]:  # delta is of each step alone
+            self.assertEqual((row["violations"], row["wrong_decisions"], row["wrong_moves"]), (1, 0, 0))
+            self.assertGreater(row["max_bound_ratio"], 1)

@@ -1,7 +1,5 @@
 #include "cli/swap_ffn.hpp"
 
-#include <fmt/core.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -49,14 +47,13 @@ int run(const RunOptions& options) {
        stream_map_tensor(data)});
 
   Report report;
-  report.title = fmt::format("D {}, F {}, {} cores, {} events, {} MLPs an event, {}, cpu", desc.hidden_size,
-                             desc.intermediate_size, desc.cores, desc.events, desc.k_ffn, name_of(desc.dtype));
+  report.title = title_of(desc);
   const auto steps = static_cast<double>(options.steps);
-  report.rows.push_back({{"op", "swap_ffn"},
-                         {"batch", data.batch()},
-                         {"steps", options.steps},
-                         {"time_us", seconds / steps * 1e6},
-                         {"tokens_per_second", static_cast<double>(data.batch()) * steps / seconds}});
+  Json row = sizes_of(data);
+  row.update({{"steps", options.steps},
+              {"time_us", seconds / steps * 1e6},
+              {"tokens_per_second", static_cast<double>(data.batch()) * steps / seconds}});
+  report.rows.push_back(std::move(row));
   report.columns = {{"batch", "B", plain_text},
                     {"steps", "steps", plain_text},
                     {"time_us", "time a step", time_text},

@@ -31,9 +31,9 @@ double mlp_flops(const SwapFfnData& data) {
          static_cast<double>(c.intermediate_size) * static_cast<double>(c.events * c.k_ffn);
 }
 
-std::string title_of(const SwapFfnDesc& c) {
-  return fmt::format("D {}, F {}, {} cores, {} events, {} MLPs an event, {}, cpu", c.hidden_size, c.intermediate_size,
-                     c.cores, c.events, c.k_ffn, name_of(c.dtype));
+SwapFfnSizes with_batch(SwapFfnSizes sizes, std::int64_t batch) {
+  sizes.batch = batch;
+  return sizes;
 }
 
 struct BenchOptions {
@@ -46,12 +46,12 @@ struct BenchOptions {
 // gemm: the MLPs' products alone, by the library's gemm. The line to beat.
 void bench_batch(const BenchOptions& options, std::int64_t batch, Backend& backend, Progress& progress,
                  Report& report) {
-  SwapFfnSizes sizes = options.sizes;
-  sizes.batch = batch;
+  const SwapFfnSizes sizes = with_batch(options.sizes, batch);
   SwapFfnData data(sizes);
   SwapFfnData unfused_data(sizes);
   SwapFfnJob job(data);
   const UnfusedSwapFfn unfused(unfused_data);
+  const double apart = apart_after_a_step(job, data, unfused);
   const std::vector<Participant> participants{{"gatefold", [&](std::int64_t) { job.step(data); }},
                                               {"unfused", [&](std::int64_t) { unfused.step(); }},
                                               {"gemm", [&](std::int64_t) { unfused.products_alone(); }}};
@@ -61,38 +61,34 @@ void bench_batch(const BenchOptions& options, std::int64_t batch, Backend& backe
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const double seconds = median(samples[i]);
     const double flops = participants[i].name == "gatefold" ? flops_of(job.plan(), batch) : mlp_flops(data);
-    const SwapFfnDesc& c = data.desc();
-    report.rows.push_back({{"op", "swap_ffn"},
-                           {"batch", batch},
-                           {"hidden_size", c.hidden_size},
-                           {"intermediate_size", c.intermediate_size},
-                           {"cores", c.cores},
-                           {"events", c.events},
-                           {"k_ffn", c.k_ffn},
-                           {"dtype", name_of(c.dtype)},
-                           {"provider", participants[i].name},
-                           {"time_us", seconds * 1e6},
-                           {"time_us_p10", quantile(samples[i], 0.1) * 1e6},
-                           {"time_us_p90", quantile(samples[i], 0.9) * 1e6},
-                           {"tokens_per_second", static_cast<double>(batch) / seconds},
-                           {"tflops", flops / seconds * 1e-12},
-                           {"ratio_vs_unfused", speed_ratio(samples[1], samples[i])},
-                           {"ratio_vs_gemm", speed_ratio(samples[2], samples[i])}});
+    Json row = sizes_of(data);
+    row.update({{"provider", participants[i].name},
+                {"time_us", seconds * 1e6},
+                {"time_us_p10", quantile(samples[i], 0.1) * 1e6},
+                {"time_us_p90", quantile(samples[i], 0.9) * 1e6},
+                {"tokens_per_second", static_cast<double>(batch) / seconds},
+                {"tflops", flops / seconds * 1e-12},
+                {"ratio_vs_unfused", speed_ratio(samples[1], samples[i])},
+                {"ratio_vs_gemm", speed_ratio(samples[2], samples[i])},
+                {"relative_l2_to_unfused", i == 0 ? Json(apart) : Json(nullptr)}});
+    report.rows.push_back(std::move(row));
   }
 }
 
 int bench(const BenchOptions& options) {
   options.timing.validate();
   options.output.validate();
-  const SwapFfnDesc desc = options.sizes.resolved();
-  for (const std::int64_t batch : options.batches) require_at_least("--batches", batch, 1);
+  for (const std::int64_t batch : options.batches) {
+    require_at_least("--batches", batch, 1);
+    with_batch(options.sizes, batch).resolved();
+  }
   const std::unique_ptr<Backend> backend = make_backend(GATEFOLD_DEVICE_CPU);
   Progress progress;
   Report report;
   for (const std::int64_t batch : options.batches) bench_batch(options, batch, *backend, progress, report);
   progress.clear();
-  report.title =
-      fmt::format("{}: {} rounds of {} ms", title_of(desc), options.timing.rounds, options.timing.min_time_ms);
+  report.title = fmt::format("{}: {} rounds of {} ms", title_of(options.sizes.resolved()), options.timing.rounds,
+                             options.timing.min_time_ms);
   report.columns = {{"batch", "B", plain_text},
                     {"provider", "provider", plain_text},
                     {"time_us", "time a step", time_text},
@@ -101,124 +97,12 @@ int bench(const BenchOptions& options) {
                     {"tokens_per_second", "tokens/s", number_text},
                     {"tflops", "TFLOP/s", number_text},
                     {"ratio_vs_unfused", "vs unfused", ratio_text},
-                    {"ratio_vs_gemm", "vs gemm", ratio_text}};
-  report.notes = {"gemm: the MLPs' products alone, without norms, activations, router, swaps or collapse"};
+                    {"ratio_vs_gemm", "vs gemm", ratio_text},
+                    {"relative_l2_to_unfused", "delta from unfused", error_text}};
+  report.notes = {"gemm: the MLPs' products alone, without norms, activations, router, swaps or collapse",
+                  "delta from unfused: relative L2 between the first step's results, which are the same computation"};
   report.context = base_context();
   report.context.update(backend->describe());
-  options.output.emit(report);
-  return 0;
-}
-
-// One line of a trace: a kind of pass, its launches put together.
-struct Line {
-  std::string path, name;
-  std::int64_t launches = 0;
-  std::int64_t rows = 0, columns = 0, depth = 0;
-  double flops = 0.0, bytes = 0.0;
-  Samples seconds;  // of all launches, one a step
-};
-
-std::vector<Line> trace_fused(SwapFfnJob& job, SwapFfnData& data, std::int64_t steps) {
-  std::vector<Line> lines;
-  for (const gatefold_swap_ffn_pass_info& p : job.plan().passes(data.batch())) {
-    lines.push_back({"fused", p.name, p.launches, p.rows, p.columns, p.depth, p.flops, p.bytes, {}});
-  }
-  std::vector<double> seconds(lines.size());
-  for (std::int64_t step = -1; step < steps; ++step) {  // the first warms up
-    job.step(data, {.pass_seconds = seconds.data()});
-    for (std::size_t i = 0; step >= 0 && i < lines.size(); ++i) lines[i].seconds.push_back(seconds[i]);
-  }
-  return lines;
-}
-
-std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t steps) {
-  std::vector<Line> lines;
-  std::map<std::string, std::size_t> places;
-  for (const UnfusedPass& pass : unfused.passes()) {
-    const auto [place, added] = places.try_emplace(pass.name, lines.size());
-    if (added) lines.push_back({"unfused", pass.name, 0, pass.rows, pass.columns, pass.depth, 0.0, 0.0, {}});
-    Line& line = lines[place->second];
-    ++line.launches;
-    line.flops += pass.flops;
-    line.bytes += pass.bytes;
-  }
-  unfused.step();
-  for (std::int64_t step = 0; step < steps; ++step) {
-    for (Line& line : lines) line.seconds.push_back(0.0);
-    for (const UnfusedPass& pass : unfused.passes()) {
-      const auto begin = std::chrono::steady_clock::now();
-      pass.run();
-      lines[places.at(pass.name)].seconds.back() +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    }
-  }
-  return lines;
-}
-
-Line total_of(const std::vector<Line>& lines) {
-  Line total{lines.front().path, "total", 0, 0, 0, 0, 0.0, 0.0, Samples(lines.front().seconds.size())};
-  for (const Line& line : lines) {
-    total.launches += line.launches;
-    total.flops += line.flops;
-    total.bytes += line.bytes;
-    for (std::size_t i = 0; i < total.seconds.size(); ++i) total.seconds[i] += line.seconds[i];
-  }
-  return total;
-}
-
-Json row_of(const Line& line, double total) {
-  const double seconds = median(line.seconds);
-  const std::string shape = line.rows == 0    ? ""
-                            : line.depth == 0 ? fmt::format("{} x {}", line.rows, line.columns)
-                                              : fmt::format("{} x {} x {}", line.rows, line.columns, line.depth);
-  const bool timed = line.launches > 0 && seconds > 0.0;
-  return {{"path", line.path},
-          {"pass", line.name},
-          {"launches", line.launches},
-          {"shape", shape},
-          {"gflop", line.flops * 1e-9},
-          {"bytes", line.bytes},
-          {"time_us", seconds * 1e6},
-          {"share", seconds / total},
-          {"gflops", timed ? Json(line.flops / seconds * 1e-9) : Json(nullptr)},
-          {"gbps", timed ? Json(line.bytes / seconds * 1e-9) : Json(nullptr)}};
-}
-
-struct TraceOptions {
-  SwapFfnSizes sizes;
-  std::int64_t steps = 5;
-  OutputOptions output;
-};
-
-int trace(const TraceOptions& options) {
-  options.output.validate();
-  require_at_least("--steps", options.steps, 1);
-  SwapFfnData data(options.sizes);
-  SwapFfnData unfused_data(options.sizes);
-  SwapFfnJob job(data);
-  const UnfusedSwapFfn unfused(unfused_data);
-  Report report;
-  const std::vector<Line> fused_lines = trace_fused(job, data, options.steps);
-  const std::vector<Line> unfused_lines = trace_unfused(unfused, options.steps);
-  const Line fused_total = total_of(fused_lines);
-  const Line unfused_total = total_of(unfused_lines);
-  for (const auto& [lines, total] : {std::pair{&fused_lines, &fused_total}, {&unfused_lines, &unfused_total}}) {
-    for (const Line& line : *lines) report.rows.push_back(row_of(line, median(total->seconds)));
-    report.rows.push_back(row_of(*total, median(total->seconds)));
-  }
-  report.title = fmt::format("B {}, {}: medians of {} steps", data.batch(), title_of(data.desc()), options.steps);
-  report.columns = {{"path", "path", plain_text},         {"pass", "pass", plain_text},
-                    {"launches", "launches", plain_text}, {"shape", "rows x columns x depth", plain_text},
-                    {"gflop", "GFLOP", number_text},      {"bytes", "bytes", bytes_text},
-                    {"time_us", "time", time_text},       {"share", "share", percent_text},
-                    {"gflops", "GFLOP/s", number_text},   {"gbps", "GB/s", number_text}};
-  report.notes = {"bytes: by the model that each launch reads its operands and writes its result once",
-                  fmt::format("fused {} launches and {}, unfused {} and {}: {:.2f} times as fast", fused_total.launches,
-                              time_text(median(fused_total.seconds) * 1e6), unfused_total.launches,
-                              time_text(median(unfused_total.seconds) * 1e6),
-                              median(unfused_total.seconds) / median(fused_total.seconds))};
-  report.context = base_context();
-  report.context.update(make_backend(GATEFOLD_DEVICE_CPU)->describe());
   options.output.emit(report);
   return 0;
 }
@@ -234,15 +118,6 @@ Command add_swap_ffn_bench(CLI::App& parent) {
   options->timing.add_to(*app);
   options->output.add_to(*app);
   return {app, [options] { return bench(*options); }};
-}
-
-Command add_swap_ffn_trace(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("trace", "Where a step's time goes, fused and unfused, pass by pass");
-  auto options = std::make_shared<TraceOptions>();
-  options->sizes.add_to(*app);
-  app->add_option("--steps", options->steps, "Steps that are timed")->capture_default_str();
-  options->output.add_to(*app);
-  return {app, [options] { return trace(*options); }};
 }
 
 }  // namespace gatefold::cli

@@ -1,5 +1,7 @@
 #include "cli/swap_ffn_data.hpp"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -161,6 +163,7 @@ SwapFfnDesc SwapFfnSizes::resolved() const {
   SwapFfnDesc resolved = desc;
   resolved.dtype = parse_dtype(dtype);
   resolved.device = GATEFOLD_DEVICE_CPU;
+  SwapFfn(resolved).workspace_size(batch);  // refuses what overflows, before anything is drawn
   return resolved;
 }
 
@@ -232,6 +235,23 @@ void SwapFfnData::write(const std::string& weights, const std::string& state, co
                                 {checkpoint::make_tensor("x", desc_.dtype, {batch_, desc_.hidden_size}, x.data())});
 }
 
+std::string title_of(const SwapFfnDesc& desc) {
+  return fmt::format("D {}, F {}, {} cores, {} events, {} MLPs an event, {}, cpu", desc.hidden_size,
+                     desc.intermediate_size, desc.cores, desc.events, desc.k_ffn, name_of(desc.dtype));
+}
+
+Json sizes_of(const SwapFfnData& data) {
+  const SwapFfnDesc& c = data.desc();
+  return {{"op", "swap_ffn"},
+          {"batch", data.batch()},
+          {"hidden_size", c.hidden_size},
+          {"intermediate_size", c.intermediate_size},
+          {"cores", c.cores},
+          {"events", c.events},
+          {"k_ffn", c.k_ffn},
+          {"dtype", name_of(c.dtype)}};
+}
+
 checkpoint::Tensor stream_map_tensor(const SwapFfnData& data) {
   return {"stream_map",
           *checkpoint::find_element_type("U8"),
@@ -245,7 +265,9 @@ gatefold_swap_ffn_weights SwapFfnData::weights() const {
   w.struct_size = sizeof w;
   std::array<const void*, GATEFOLD_SWAP_FFN_WEIGHTS> pointers{};
   for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = weights_[i].values.data();
-  std::memcpy(&w.core_embed, pointers.data(), sizeof pointers);  // the struct's order is the tensors'
+  // The struct's order is the tensors'.
+  std::memcpy(reinterpret_cast<std::byte*>(&w.core_embed), reinterpret_cast<const std::byte*>(pointers.data()),
+              sizeof pointers);
   return w;
 }
 

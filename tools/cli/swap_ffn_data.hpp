@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "cli/options.hpp"
+#include "cli/report.hpp"
 #include "gatefold/swap_ffn.hpp"
 
 namespace CLI {
@@ -38,8 +40,12 @@ struct SwapFfnSizes {
   std::string device = "cpu";
   std::uint64_t seed = 1;
 
+  // The options that files answer in their place.
+  static constexpr std::array<const char*, 9> of_random_data{
+      "--batch",        "--hidden-size",    "--intermediate-size", "--cores", "--core-embed-size",
+      "--router-width", "--collapse-heads", "--collapse-width",    "--seed"};
   void add_to(CLI::App& app);
-  SwapFfnDesc resolved() const;  // throws checkpoint::InputError
+  SwapFfnDesc resolved() const;  // throws checkpoint::InputError, or Error for sizes that no plan takes
 };
 
 // Throws unless the step has a path on the device: cuda has none yet.
@@ -71,6 +77,10 @@ class SwapFfnData {
   std::int64_t batch_ = 0;
   std::vector<Named> weights_;
 };
+
+// What a table's title and each of its rows say of the configuration.
+std::string title_of(const SwapFfnDesc& desc);
+Json sizes_of(const SwapFfnData& data);
 
 checkpoint::Tensor stream_map_tensor(const SwapFfnData& data);  // a view
 

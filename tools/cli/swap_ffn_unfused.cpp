@@ -6,88 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/element.hpp"
+#include "cli/swap_ffn_loops.hpp"
 
 namespace gatefold::cli {
-namespace {
-
-template <class Element>
-using StoredAs = typename Element::Stored;
-
-template <class Element>
-float at(const Bytes& tensor, std::int64_t i) {
-  return Element::load(reinterpret_cast<const StoredAs<Element>*>(tensor.data())[i]);
-}
-template <class Element>
-void put(Bytes& tensor, std::int64_t i, float value) {
-  reinterpret_cast<StoredAs<Element>*>(tensor.data())[i] = Element::store(value);
-}
-
-float silu(float v) { return v / (1.0F + std::exp(-v)); }
-
-// out[row] = norm * row / rms(row)
-void rms_norm(gatefold_dtype dtype, const Bytes& in, const Bytes& norm, double eps, std::int64_t rows, std::int64_t D,
-              Bytes& out) {
-  with_element(dtype, [&](auto element) {
-    using E = decltype(element);
-#pragma omp parallel for schedule(static)
-    for (std::int64_t row = 0; row < rows; ++row) {
-      float sum = 0.0F;
-      for (std::int64_t d = 0; d < D; ++d) sum += at<E>(in, row * D + d) * at<E>(in, row * D + d);
-      const float scale = 1.0F / std::sqrt(sum / static_cast<float>(D) + static_cast<float>(eps));
-      for (std::int64_t d = 0; d < D; ++d) {
-        put<E>(out, row * D + d, at<E>(in, row * D + d) * scale * at<E>(norm, d));
-      }
-    }
-  });
-}
-
-// in [rows, width] . w [width, columns] + b, a product too narrow for gemm
-void narrow_product(gatefold_dtype dtype, const Bytes& in, const Bytes& w, const Bytes& b, std::int64_t rows,
-                    std::int64_t width, std::int64_t columns, std::vector<float>& out) {
-  with_element(dtype, [&](auto element) {
-    using E = decltype(element);
-#pragma omp parallel for schedule(static)
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        float sum = at<E>(b, j);
-        for (std::int64_t r = 0; r < width; ++r) sum += at<E>(in, row * width + r) * at<E>(w, r * columns + j);
-        out[row * columns + j] = sum;
-      }
-    }
-  });
-}
-
-// core_embed . w^T + b + offset, [C, columns], in fp32: they depend on the weights alone, so no step computes them.
-std::vector<float> core_table(const SwapFfnData& data, const char* w, const char* b, std::int64_t columns,
-                              float offset) {
-  const std::int64_t C = data.desc().cores;
-  const std::int64_t E = data.desc().core_embed_size;
-  std::vector<float> table(static_cast<std::size_t>(C * columns));
-  with_element(data.desc().dtype, [&](auto element) {
-    using Type = decltype(element);
-    for (std::int64_t c = 0; c < C; ++c) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        float sum = at<Type>(data.weight(b), j) + offset;
-        for (std::int64_t e = 0; e < E; ++e) {
-          sum += at<Type>(data.weight("core_embed"), c * E + e) * at<Type>(data.weight(w), j * E + e);
-        }
-        table[c * columns + j] = sum;
-      }
-    }
-  });
-  return table;
-}
-
-void softmax_rows(std::vector<float>& table, std::int64_t columns) {
-  for (auto row = table.begin(); row != table.end(); row += columns) {
-    float sum = 0.0F;
-    for (std::int64_t k = 0; k < columns; ++k) sum += row[k] = std::exp(row[k]);
-    for (std::int64_t k = 0; k < columns; ++k) row[k] /= sum;
-  }
-}
-
-}  // namespace
 
 struct UnfusedSwapFfn::Tensors {
   explicit Tensors(SwapFfnData& from)
@@ -132,19 +53,8 @@ UnfusedSwapFfn::UnfusedSwapFfn(SwapFfnData& data) : t_(std::make_unique<Tensors>
   const SwapFfnDesc& c = data.desc();
   const std::int64_t D = c.hidden_size;
   const auto state = static_cast<double>(data.rows() * t_->row_bytes());
-  add_rows_pass("start", state + 8.0 * static_cast<double>(c.cores * D), [t = t_.get(), &c, D] {
-    with_element(c.dtype, [&](auto element) {
-      using E = decltype(element);
-#pragma omp parallel for schedule(static)
-      for (std::int64_t row = 0; row < t->data.rows(); ++row) {
-        const std::int64_t table = row % c.cores * D;
-        for (std::int64_t d = 0; d < D; ++d) {
-          put<E>(t->s, row * D + d,
-                 at<E>(t->data.x, row / c.cores * D + d) * t->scale[table + d] + t->shift[table + d]);
-        }
-      }
-    });
-  });
+  add_rows_pass("start", state + 8.0 * static_cast<double>(c.cores * D),
+                [t = t_.get()] { start_rows(t->data, t->scale, t->shift, t->s); });
   for (std::int64_t event = 0; event < c.events; ++event) {
     add_event();
     for (std::int64_t k = 0; k < c.k_ffn; ++k) add_mlp();
@@ -297,45 +207,18 @@ void UnfusedSwapFfn::add_collapse() {
   const std::int64_t K = c.collapse_heads;
   const std::int64_t Rc = c.collapse_width;
   const auto size = static_cast<double>(size_of(c.dtype));
-  add_rows_pass("pool", static_cast<double>(t->data.rows() * t->row_bytes()), [t, &c, B, D, K] {
-    with_element(c.dtype, [&](auto element) {
-      using E = decltype(element);
-#pragma omp parallel for schedule(static)
-      for (std::int64_t i = 0; i < B * K; ++i) {
-        std::vector<float> sums(static_cast<std::size_t>(D));
-        for (std::int64_t core = 0; core < c.cores; ++core) {
-          const std::int64_t row = (i / K * c.cores + core) * D;
-          for (std::int64_t d = 0; d < D; ++d) sums[d] += t->alpha[core * K + i % K] * at<E>(t->s, row + d);
-        }
-        for (std::int64_t d = 0; d < D; ++d) put<E>(t->pooled, i * D + d, sums[d]);
-      }
-    });
-  });
-  const Bytes* basis = &t->data.weight("basis");
-  add_rows_pass("basis", static_cast<double>(K * Rc * D) * size, [t, &c, B, D, K, Rc, basis] {
-    with_element(c.dtype, [&](auto element) {
-      using E = decltype(element);
-#pragma omp parallel for schedule(static)
-      for (std::int64_t r = 0; r < Rc; ++r) {
-        for (std::int64_t b = 0; b < B; ++b) {
-          float sum = 0.0F;
-          for (std::int64_t k = 0; k < K; ++k) {
-            for (std::int64_t d = 0; d < D; ++d) {
-              sum += at<E>(*basis, (k * Rc + r) * D + d) * at<E>(t->pooled, (b * K + k) * D + d);
-            }
-          }
-          put<E>(t->q, b * Rc + r, sum);
-        }
-      }
-    });
-  });
-  add_rows_pass("silu", 2.0 * static_cast<double>(B * Rc) * size, [t, &c, B, Rc] {
-    with_element(c.dtype, [&](auto element) {
-      using E = decltype(element);
-      for (std::int64_t i = 0; i < B * Rc; ++i) put<E>(t->q, i, silu(at<E>(t->q, i)));
-    });
-  });
+  add_rows_pass("pool", static_cast<double>(t->data.rows() * t->row_bytes()),
+                [t] { pool_cores(t->data, t->alpha, t->s, t->pooled); });
+  add_rows_pass("basis", static_cast<double>(K * Rc * D) * size, [t] { collapse_heads(t->data, t->pooled, t->q); });
+  add_rows_pass("silu", 2.0 * static_cast<double>(B * Rc) * size,
+                [t, &c, B, Rc] { silu_in_place(c.dtype, B * Rc, t->q); });
   add_product("gemm decoder", t->q, t->data.weight("decoder"), t->delta, B, D, Rc);
+}
+
+double apart_after_a_step(SwapFfnJob& job, SwapFfnData& data, const UnfusedSwapFfn& unfused) {
+  job.step(data);
+  unfused.step();
+  return relative_l2(data.desc().dtype, job.delta, unfused.delta());
 }
 
 }  // namespace gatefold::cli

@@ -51,4 +51,8 @@ class UnfusedSwapFfn {
   std::vector<std::size_t> mlp_products_;
 };
 
+// One step of each from equal states: the relative L2 between the two results. Both compute the same thing, so that it
+// is rounding, and a core that decided otherwise near a threshold; 1 and more would be another computation.
+double apart_after_a_step(SwapFfnJob& job, SwapFfnData& data, const UnfusedSwapFfn& unfused);
+
 }  // namespace gatefold::cli

@@ -27,6 +27,7 @@ struct Options {
   SwapFfnFiles files;
   SwapFfnSizes sizes;
   std::int64_t steps = 20;
+  bool dtype_given = false;  // else files keep theirs
   bool whole = true;
   OutputOptions output;
 };
@@ -112,6 +113,7 @@ SwapFfnData data_of(const Options& options) {
   files.k_ffn = options.sizes.desc.k_ffn;
   files.eps = options.sizes.desc.eps;
   files.device = options.sizes.device;
+  if (options.dtype_given) files.dtype = options.sizes.dtype;
   return SwapFfnData(files);
 }
 
@@ -133,22 +135,22 @@ int verify(const Options& options) {
     const gatefold_swap_ffn_report r = checked_step(job, data, states, decisions);
     const std::int64_t departed = options.whole ? reference.step(data, decisions) : 0;
     failed = failed || is_wrong(r);
-    report.rows.push_back({{"step", step},
-                           {"decisions", r.decisions},
-                           {"undecided", r.undecided},
-                           {"undecided_against", r.undecided_against},
-                           {"wrong_decisions", r.wrong_decisions},
-                           {"wrong_moves", r.wrong_moves},
-                           {"violations", r.violations},
-                           {"max_bound_ratio", r.max_bound_ratio},
-                           {"max_abs", r.max_abs},
-                           {"relative_l2", r.relative_l2},
-                           {"cores_on_another_path", options.whole ? Json(departed) : Json(nullptr)}});
+    Json row = sizes_of(data);
+    row.update({{"step", step},
+                {"decisions", r.decisions},
+                {"undecided", r.undecided},
+                {"undecided_against", r.undecided_against},
+                {"wrong_decisions", r.wrong_decisions},
+                {"wrong_moves", r.wrong_moves},
+                {"violations", r.violations},
+                {"max_bound_ratio", r.max_bound_ratio},
+                {"max_abs", r.max_abs},
+                {"relative_l2", r.relative_l2},
+                {"cores_on_another_path", options.whole ? Json(departed) : Json(nullptr)}});
+    report.rows.push_back(std::move(row));
   }
   progress.clear();
-  report.title =
-      fmt::format("B {}, D {}, F {}, {} cores, {} events, {} MLPs an event, {}, cpu", data.batch(), desc.hidden_size,
-                  desc.intermediate_size, desc.cores, desc.events, desc.k_ffn, name_of(desc.dtype));
+  report.title = fmt::format("B {}, {}", data.batch(), title_of(desc));
   report.columns = {{"step", "step", plain_text},
                     {"decisions", "decisions", plain_text},
                     {"undecided", "undecided", plain_text},
@@ -175,13 +177,20 @@ Command add_swap_ffn_verify(CLI::App& parent) {
   options->sizes.desc.cores = 64;
   app->footer(help);
   options->sizes.add_to(*app);
-  app->add_option("--weights", options->files.weights, "With --state and --input: files in place of random data");
+  std::vector<CLI::Option*> of_random_data;
+  for (const char* name : SwapFfnSizes::of_random_data) of_random_data.push_back(app->get_option(name));
+  CLI::Option* weights =
+      app->add_option("--weights", options->files.weights, "With --state and --input: files in place of random data");
+  for (CLI::Option* option : of_random_data) weights->excludes(option);  // sizes come from the tensors
   app->add_option("--state", options->files.state, "Safetensors file");
   app->add_option("--input", options->files.input, "Safetensors file");
   app->add_option("--steps", options->steps, "Steps")->capture_default_str();
   app->add_flag("!--events-only", options->whole, "Leave out the reference's own trajectory");
   options->output.add_to(*app);
-  return {app, [options] { return verify(*options); }};
+  return {app, [app, options] {
+            options->dtype_given = app->count("--dtype") > 0;
+            return verify(*options);
+          }};
 }
 
 }  // namespace gatefold::cli

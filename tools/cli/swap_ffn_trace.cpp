@@ -1,0 +1,148 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "cli/backend.hpp"
+#include "cli/report.hpp"
+#include "cli/swap_ffn.hpp"
+#include "cli/swap_ffn_data.hpp"
+#include "cli/swap_ffn_unfused.hpp"
+#include "cli/timing.hpp"
+
+// Where the step and the unfused one spend their time, pass by pass.
+namespace gatefold::cli {
+namespace {
+
+// One line of a trace: a kind of pass, its launches put together.
+struct Line {
+  std::string path, name;
+  std::int64_t launches = 0;
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  double flops = 0.0, bytes = 0.0;
+  Samples seconds;  // of all launches, one a step
+};
+
+std::vector<Line> trace_fused(SwapFfnJob& job, SwapFfnData& data, std::int64_t steps) {
+  std::vector<Line> lines;
+  for (const gatefold_swap_ffn_pass_info& p : job.plan().passes(data.batch())) {
+    lines.push_back({"fused", p.name, p.launches, p.rows, p.columns, p.depth, p.flops, p.bytes, {}});
+  }
+  std::vector<double> seconds(lines.size());
+  for (std::int64_t step = -1; step < steps; ++step) {  // the first warms up
+    job.step(data, {.pass_seconds = seconds.data()});
+    for (std::size_t i = 0; step >= 0 && i < lines.size(); ++i) lines[i].seconds.push_back(seconds[i]);
+  }
+  return lines;
+}
+
+std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t steps) {
+  std::vector<Line> lines;
+  std::map<std::string, std::size_t> places;
+  for (const UnfusedPass& pass : unfused.passes()) {
+    const auto [place, added] = places.try_emplace(pass.name, lines.size());
+    if (added) lines.push_back({"unfused", pass.name, 0, pass.rows, pass.columns, pass.depth, 0.0, 0.0, {}});
+    Line& line = lines[place->second];
+    ++line.launches;
+    line.flops += pass.flops;
+    line.bytes += pass.bytes;
+  }
+  unfused.step();
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (Line& line : lines) line.seconds.push_back(0.0);
+    for (const UnfusedPass& pass : unfused.passes()) {
+      const auto begin = std::chrono::steady_clock::now();
+      pass.run();
+      lines[places.at(pass.name)].seconds.back() +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+  }
+  return lines;
+}
+
+Line total_of(const std::vector<Line>& lines) {
+  Line total{lines.front().path, "total", 0, 0, 0, 0, 0.0, 0.0, Samples(lines.front().seconds.size())};
+  for (const Line& line : lines) {
+    total.launches += line.launches;
+    total.flops += line.flops;
+    total.bytes += line.bytes;
+    for (std::size_t i = 0; i < total.seconds.size(); ++i) total.seconds[i] += line.seconds[i];
+  }
+  return total;
+}
+
+Json row_of(const SwapFfnData& data, const Line& line, double total) {
+  const double seconds = median(line.seconds);
+  const std::string shape = line.rows == 0    ? ""
+                            : line.depth == 0 ? fmt::format("{} x {}", line.rows, line.columns)
+                                              : fmt::format("{} x {} x {}", line.rows, line.columns, line.depth);
+  const bool timed = line.launches > 0 && seconds > 0.0;
+  Json row = sizes_of(data);
+  row.update({{"path", line.path},
+              {"pass", line.name},
+              {"launches", line.launches},
+              {"shape", shape},
+              {"gflop", line.flops * 1e-9},
+              {"bytes", line.bytes},
+              {"time_us", seconds * 1e6},
+              {"share", seconds / total},
+              {"gflops", timed ? Json(line.flops / seconds * 1e-9) : Json(nullptr)},
+              {"gbps", timed ? Json(line.bytes / seconds * 1e-9) : Json(nullptr)}});
+  return row;
+}
+
+struct TraceOptions {
+  SwapFfnSizes sizes;
+  std::int64_t steps = 5;
+  OutputOptions output;
+};
+
+int trace(const TraceOptions& options) {
+  options.output.validate();
+  require_at_least("--steps", options.steps, 1);
+  SwapFfnData data(options.sizes);
+  SwapFfnData unfused_data(options.sizes);
+  SwapFfnJob job(data);
+  const UnfusedSwapFfn unfused(unfused_data);
+  Report report;
+  const std::vector<Line> fused_lines = trace_fused(job, data, options.steps);
+  const std::vector<Line> unfused_lines = trace_unfused(unfused, options.steps);
+  const Line fused_total = total_of(fused_lines);
+  const Line unfused_total = total_of(unfused_lines);
+  for (const auto& [lines, total] : {std::pair{&fused_lines, &fused_total}, {&unfused_lines, &unfused_total}}) {
+    for (const Line& line : *lines) report.rows.push_back(row_of(data, line, median(total->seconds)));
+    report.rows.push_back(row_of(data, *total, median(total->seconds)));
+  }
+  report.title = fmt::format("B {}, {}: medians of {} steps", data.batch(), title_of(data.desc()), options.steps);
+  report.columns = {{"path", "path", plain_text},         {"pass", "pass", plain_text},
+                    {"launches", "launches", plain_text}, {"shape", "rows x columns x depth", plain_text},
+                    {"gflop", "GFLOP", number_text},      {"bytes", "bytes", bytes_text},
+                    {"time_us", "time", time_text},       {"share", "share", percent_text},
+                    {"gflops", "GFLOP/s", number_text},   {"gbps", "GB/s", number_text}};
+  report.notes = {
+      "bytes: by the model that each launch reads its operands and writes its result once, and that every core swaps",
+      fmt::format("fused {} launches and {}, unfused {} and {}: {:.2f} times as fast", fused_total.launches,
+                  time_text(median(fused_total.seconds) * 1e6), unfused_total.launches,
+                  time_text(median(unfused_total.seconds) * 1e6),
+                  median(unfused_total.seconds) / median(fused_total.seconds))};
+  report.context = base_context();
+  report.context.update(make_backend(GATEFOLD_DEVICE_CPU)->describe());
+  options.output.emit(report);
+  return 0;
+}
+
+}  // namespace
+
+Command add_swap_ffn_trace(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("trace", "Where a step's time goes, fused and unfused, pass by pass");
+  auto options = std::make_shared<TraceOptions>();
+  options->sizes.add_to(*app);
+  app->add_option("--steps", options->steps, "Steps that are timed")->capture_default_str();
+  options->output.add_to(*app);
+  return {app, [options] { return trace(*options); }};
+}
+
+}  // namespace gatefold::cli
