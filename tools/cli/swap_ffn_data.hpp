@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
+#include "cli/aligned_bytes.hpp"
 #include "cli/options.hpp"
 #include "cli/report.hpp"
 #include "gatefold/swap_ffn.hpp"
@@ -17,8 +18,6 @@ class App;
 
 // The tensors of a Swap-FFN step, from files or drawn, in memory of their own.
 namespace gatefold::cli {
-
-using Bytes = std::vector<std::byte>;
 
 // The files, and what they don't say.
 struct SwapFfnFiles {
