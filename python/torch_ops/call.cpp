@@ -1,5 +1,7 @@
 #include "call.hpp"
 
+#include <torch/csrc/stable/ops.h>
+
 #include <stdexcept>
 #include <utility>
 
@@ -14,7 +16,8 @@ namespace {
 constexpr int64_t kWorkspaceAlignment = 256;
 
 void* current_stream(const Kind& kind) {
-  if (kind.device_type == aoti_torch_device_type_cpu()) return nullptr;
+  static const int32_t cpu = aoti_torch_device_type_cpu();
+  if (kind.device_type == cpu) return nullptr;
   if (aoti_torch_get_current_cuda_stream == nullptr) throw std::runtime_error("this torch has no CUDA streams");
   void* stream = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(kind.device_index, &stream));
@@ -29,13 +32,12 @@ void* aligned(void* memory) {
 
 }  // namespace
 
-Call::Call(gatefold_op op, const char* first_name, const Tensor& first, const std::string& how)
-    : first_name_(first_name), kind_(kind_of(first)) {
+Call::Call(gatefold_op op, const Argument& first, const std::string& how) : first_(first) {
   How parsed = parse_how(how);
   desc_.struct_size = sizeof desc_;
   desc_.op = op;
-  desc_.dtype = dtype_of(first_name, kind_);
-  desc_.device = device_of(first_name, kind_);
+  desc_.dtype = dtype_of(first);
+  desc_.device = device_of(first);
   desc_.layout = parsed.layout;
   desc_.block = parsed.block;
   desc_.activation = parsed.activation;
@@ -51,32 +53,36 @@ void Call::set_sizes(int64_t hidden_size, int64_t intermediate_size) {
   desc_.intermediate_size = intermediate_size;
 }
 
-void Call::input(const char* name, Tensor& tensor, const void*& data, int64_t& ld) {
-  require_kind(name, tensor, kind_, first_name_);
-  const Rows rows = input_rows(tensor);
-  data = rows.data;
-  ld = rows.ld;
+void Call::input(const Argument& argument, const void*& data, int64_t& ld) {
+  require_kind(argument, first_);
+  if (const auto rows = leading_dimension(argument)) {
+    data = argument.tensor.const_data_ptr();
+    ld = *rows;
+  } else {
+    data = copies_.emplace_back(torch::stable::contiguous(argument.tensor)).const_data_ptr();
+  }
 }
 
-void Call::input_bias(const char* name, OptionalTensor& bias, int64_t length, gatefold_bias which, const void*& data) {
+void Call::input_bias(const char* name, const OptionalTensor& bias, int64_t length, gatefold_bias which,
+                      const void*& data) {
   if (!bias) return;
-  require_sizes(name, *bias, {length}, "its weight");
+  const Argument argument(name, *bias);
+  require_sizes(argument, {}, {length}, [] { return "its weight"; });
   int64_t packed = 0;
-  input(name, *bias, data, packed);
+  input(argument, data, packed);
   desc_.biases |= static_cast<uint64_t>(which);
 }
 
 Tensor Call::run(std::span<const int64_t> tokens, int64_t columns, const Tensor* out) {
-  Sizes sizes(tokens.begin(), tokens.end());
   args_.tokens = 1;
-  for (const int64_t size : sizes) args_.tokens *= size;
-  sizes.push_back(columns);
+  for (const int64_t size : tokens) args_.tokens *= size;
   if (out != nullptr) {
-    require_kind("out", *out, kind_, first_name_);
-    require_sizes("out", *out, sizes, "the operation");
-    desc_.ld_out = output_leading_dimension(*out);
+    const Argument given("out", *out);
+    require_kind(given, first_);
+    require_sizes(given, tokens, {columns}, [] { return "the operation"; });
+    desc_.ld_out = output_leading_dimension(given);
   }
-  Tensor result = out != nullptr ? *out : empty(sizes, kind_);
+  Tensor result = out != nullptr ? *out : empty(tokens, columns, first_.kind);
   args_.out = result.mutable_data_ptr();
 
   const Plan plan = plan_for(desc_, implementation_);
@@ -84,11 +90,11 @@ Tensor Call::run(std::span<const int64_t> tokens, int64_t columns, const Tensor*
   check(gatefold_plan_workspace_size(plan.get(), args_.tokens, &bytes));
   Tensor workspace;
   if (bytes != 0) {
-    workspace = empty_bytes(static_cast<int64_t>(bytes) + kWorkspaceAlignment - 1, kind_);
+    workspace = empty_bytes(static_cast<int64_t>(bytes) + kWorkspaceAlignment - 1, first_.kind);
     args_.workspace = aligned(workspace.mutable_data_ptr());
     args_.workspace_size = bytes;
   }
-  args_.stream = current_stream(kind_);
+  args_.stream = current_stream(first_.kind);
   check(gatefold_run(plan.get(), &args_));
   return result;
 }

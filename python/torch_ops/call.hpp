@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plans.hpp"
 #include "tensors.hpp"
@@ -15,25 +16,25 @@ using OptionalTensor = std::optional<Tensor>;
 class Call {
  public:
   // `first` is the argument that the others have to match in element type and device; `how` as in how.hpp.
-  Call(gatefold_op op, const char* first_name, const Tensor& first, const std::string& how);
+  Call(gatefold_op op, const Argument& first, const std::string& how);
 
   gatefold_layout layout() const { return desc_.layout; }
   void set_sizes(int64_t hidden_size, int64_t intermediate_size);
 
   // A matrix argument, or one whose leading dimensions count tokens. They fill in the library's x, gate, up and down.
-  void set_x(const char* name, Tensor& tensor) { input(name, tensor, args_.x, desc_.ld_x); }
-  void set_gate(const char* name, Tensor& tensor) { input(name, tensor, args_.gate, desc_.ld_gate); }
-  void set_up(const char* name, Tensor& tensor) { input(name, tensor, args_.up, desc_.ld_up); }
-  void set_down(const char* name, Tensor& tensor) { input(name, tensor, args_.down, desc_.ld_down); }
+  void set_x(const Argument& argument) { input(argument, args_.x, desc_.ld_x); }
+  void set_gate(const Argument& argument) { input(argument, args_.gate, desc_.ld_gate); }
+  void set_up(const Argument& argument) { input(argument, args_.up, desc_.ld_up); }
+  void set_down(const Argument& argument) { input(argument, args_.down, desc_.ld_down); }
 
   // Bias vectors of `length` elements; none is none.
-  void set_gate_bias(const char* name, OptionalTensor& bias, int64_t length) {
+  void set_gate_bias(const char* name, const OptionalTensor& bias, int64_t length) {
     input_bias(name, bias, length, GATEFOLD_BIAS_GATE, args_.gate_bias);
   }
-  void set_up_bias(const char* name, OptionalTensor& bias, int64_t length) {
+  void set_up_bias(const char* name, const OptionalTensor& bias, int64_t length) {
     input_bias(name, bias, length, GATEFOLD_BIAS_UP, args_.up_bias);
   }
-  void set_down_bias(const char* name, OptionalTensor& bias, int64_t length) {
+  void set_down_bias(const char* name, const OptionalTensor& bias, int64_t length) {
     input_bias(name, bias, length, GATEFOLD_BIAS_DOWN, args_.down_bias);
   }
 
@@ -41,14 +42,14 @@ class Call {
   Tensor run(std::span<const int64_t> tokens, int64_t columns, const Tensor* out);
 
  private:
-  void input(const char* name, Tensor& tensor, const void*& data, int64_t& ld);
-  void input_bias(const char* name, OptionalTensor& bias, int64_t length, gatefold_bias which, const void*& data);
+  void input(const Argument& argument, const void*& data, int64_t& ld);
+  void input_bias(const char* name, const OptionalTensor& bias, int64_t length, gatefold_bias which, const void*& data);
 
-  const char* first_name_;
-  Kind kind_;
+  const Argument& first_;
   gatefold_desc desc_{};
   gatefold_args args_{};
   std::string implementation_;
+  std::vector<Tensor> copies_;  // of arguments without a leading dimension
 };
 
 }  // namespace gatefold_torch

@@ -12,19 +12,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& message) { throw std::runtime_error(message); }
 
-std::span<const int64_t> tokens_of(const char* name, const Tensor& tensor) {
-  const auto sizes = sizes_of(tensor);
-  if (sizes.empty()) refuse(std::string(name) + ": shape [], but rows want at least 1 dimension");
-  return sizes.first(sizes.size() - 1);
-}
-
-void require_matrix(const char* name, const Tensor& tensor) {
-  if (tensor.dim() != 2) {
-    refuse(std::string(name) + ": shape " + text(sizes_of(tensor)) + " of " + std::to_string(tensor.dim()) +
-           " dimensions, but a weight has 2");
-  }
-}
-
 // `up` has to be there in the separate layout alone.
 void require_halves(const OptionalTensor& up, gatefold_layout layout) {
   if (layout == GATEFOLD_LAYOUT_SEPARATE && !up) refuse("up: None, but layout 'separate' has two tensors");
@@ -39,32 +26,22 @@ int64_t half(int64_t length, gatefold_layout layout) {
   return length / 2;
 }
 
-Sizes with(std::span<const int64_t> tokens, int64_t columns) {
-  Sizes sizes(tokens.begin(), tokens.end());
-  sizes.push_back(columns);
-  return sizes;
-}
-
-std::string shaped(const char* name, const Tensor& tensor) {
-  return std::string(name) + " of shape " + text(sizes_of(tensor));
-}
-
 // x, and the weights of gate and up, which gate_up and mlp have alike. Returns F.
-int64_t set_weights(Call& call, Tensor& x, Tensor& gate, OptionalTensor& up, OptionalTensor& gate_bias,
-                    OptionalTensor& up_bias) {
-  tokens_of("x", x);
-  require_matrix("gate", gate);
+int64_t set_weights(Call& call, const Argument& x, const Argument& gate, const OptionalTensor& up,
+                    const OptionalTensor& gate_bias, const OptionalTensor& up_bias) {
+  x.tokens();
+  require_matrix(gate);
   require_halves(up, call.layout());
-  const int64_t hidden_size = sizes_of(x).back();
-  const int64_t rows = sizes_of(gate)[0];
-  if (sizes_of(gate)[1] != hidden_size) require_sizes("gate", gate, {rows, hidden_size}, shaped("x", x));
+  const int64_t rows = gate.sizes[0];
+  require_sizes(gate, {}, {rows, x.columns()}, [&] { return shaped(x); });
   const int64_t intermediate_size = half(rows, call.layout());
-  call.set_sizes(hidden_size, intermediate_size);
-  call.set_x("x", x);
-  call.set_gate("gate", gate);
+  call.set_sizes(x.columns(), intermediate_size);
+  call.set_x(x);
+  call.set_gate(gate);
   if (up) {
-    require_sizes("up", *up, {rows, hidden_size}, "gate");
-    call.set_up("up", *up);
+    const Argument second("up", *up);
+    require_sizes(second, {}, {rows, x.columns()}, [] { return "gate"; });
+    call.set_up(second);
   } else if (up_bias) {
     refuse("up_bias: a tensor, but a packed layout has both halves' biases in gate_bias");
   }
@@ -74,70 +51,73 @@ int64_t set_weights(Call& call, Tensor& x, Tensor& gate, OptionalTensor& up, Opt
 }
 
 // x and the weight that gemm and gemm_gated have alike. Returns its rows.
-int64_t set_weight(Call& call, Tensor& x, Tensor& weight, OptionalTensor& bias) {
-  tokens_of("x", x);
-  require_matrix("weight", weight);
-  const int64_t hidden_size = sizes_of(x).back();
-  const int64_t rows = sizes_of(weight)[0];
-  if (sizes_of(weight)[1] != hidden_size) require_sizes("weight", weight, {rows, hidden_size}, shaped("x", x));
-  call.set_sizes(hidden_size, rows);
-  call.set_x("x", x);
-  call.set_up("weight", weight);
+int64_t set_weight(Call& call, const Argument& x, const Argument& weight, const OptionalTensor& bias) {
+  x.tokens();
+  require_matrix(weight);
+  const int64_t rows = weight.sizes[0];
+  require_sizes(weight, {}, {rows, x.columns()}, [&] { return shaped(x); });
+  call.set_sizes(x.columns(), rows);
+  call.set_x(x);
+  call.set_up(weight);
   call.set_up_bias("bias", bias, rows);
   return rows;
 }
 
-Tensor act_and_mul(const Tensor* out, Tensor gate, OptionalTensor up, const std::string& how) {
-  Call call(GATEFOLD_OP_ACT_AND_MUL, "gate", gate, how);
-  const Tensor shape = gate;  // gate itself may become a copy
-  const auto tokens = tokens_of("gate", shape);
+Tensor act_and_mul(const Tensor* out, const Tensor& gate_tensor, const OptionalTensor& up, const std::string& how) {
+  const Argument gate("gate", gate_tensor);
+  Call call(GATEFOLD_OP_ACT_AND_MUL, gate, how);
+  const auto tokens = gate.tokens();
   require_halves(up, call.layout());
-  const int64_t columns = half(sizes_of(shape).back(), call.layout());
+  const int64_t columns = half(gate.columns(), call.layout());
   call.set_sizes(0, columns);
-  call.set_gate("gate", gate);
+  call.set_gate(gate);
   if (up) {
-    require_sizes("up", *up, with(tokens, columns), "gate");
-    call.set_up("up", *up);
+    const Argument second("up", *up);
+    require_sizes(second, tokens, {columns}, [] { return "gate"; });
+    call.set_up(second);
   }
   return call.run(tokens, columns, out);
 }
 
-Tensor gemm(const Tensor* out, Tensor x, Tensor weight, OptionalTensor bias, const std::string& how) {
-  Call call(GATEFOLD_OP_GEMM, "x", x, how);
-  const Tensor shape = x;
+Tensor gemm(const Tensor* out, const Tensor& x_tensor, const Tensor& weight, const OptionalTensor& bias,
+            const std::string& how) {
+  const Argument x("x", x_tensor);
+  Call call(GATEFOLD_OP_GEMM, x, how);
+  const int64_t rows = set_weight(call, x, Argument("weight", weight), bias);
+  return call.run(x.tokens(), rows, out);
+}
+
+Tensor gemm_gated(const Tensor* out, const Tensor& x_tensor, const Tensor& gate_tensor, const Tensor& weight_tensor,
+                  const OptionalTensor& bias, const std::string& how) {
+  const Argument x("x", x_tensor);
+  const Argument gate("gate", gate_tensor);
+  const Argument weight("weight", weight_tensor);
+  Call call(GATEFOLD_OP_GEMM_GATED, x, how);
   const int64_t rows = set_weight(call, x, weight, bias);
-  return call.run(tokens_of("x", shape), rows, out);
+  require_sizes(gate, x.tokens(), {rows}, [&] { return shaped(x) + " with " + shaped(weight); });
+  call.set_gate(gate);
+  return call.run(x.tokens(), rows, out);
 }
 
-Tensor gemm_gated(const Tensor* out, Tensor x, Tensor gate, Tensor weight, OptionalTensor bias,
-                  const std::string& how) {
-  Call call(GATEFOLD_OP_GEMM_GATED, "x", x, how);
-  const Tensor shape = x;
-  const int64_t rows = set_weight(call, x, weight, bias);
-  const auto tokens = tokens_of("x", shape);
-  require_sizes("gate", gate, with(tokens, rows), shaped("x", shape) + " with " + shaped("weight", weight));
-  call.set_gate("gate", gate);
-  return call.run(tokens, rows, out);
+Tensor gate_up(const Tensor* out, const Tensor& x_tensor, const Tensor& gate, const OptionalTensor& up,
+               const OptionalTensor& gate_bias, const OptionalTensor& up_bias, const std::string& how) {
+  const Argument x("x", x_tensor);
+  Call call(GATEFOLD_OP_GATE_UP, x, how);
+  const int64_t columns = set_weights(call, x, Argument("gate", gate), up, gate_bias, up_bias);
+  return call.run(x.tokens(), columns, out);
 }
 
-Tensor gate_up(const Tensor* out, Tensor x, Tensor gate, OptionalTensor up, OptionalTensor gate_bias,
-               OptionalTensor up_bias, const std::string& how) {
-  Call call(GATEFOLD_OP_GATE_UP, "x", x, how);
-  const Tensor shape = x;
-  const int64_t columns = set_weights(call, x, gate, up, gate_bias, up_bias);
-  return call.run(tokens_of("x", shape), columns, out);
-}
-
-Tensor mlp(const Tensor* out, Tensor x, Tensor gate, OptionalTensor up, Tensor down, OptionalTensor gate_bias,
-           OptionalTensor up_bias, OptionalTensor down_bias, const std::string& how) {
-  Call call(GATEFOLD_OP_MLP, "x", x, how);
-  const Tensor shape = x;
-  const int64_t intermediate_size = set_weights(call, x, gate, up, gate_bias, up_bias);
-  const int64_t hidden_size = sizes_of(shape).back();
-  require_sizes("down", down, {hidden_size, intermediate_size}, "the width of x and of gate");
-  call.set_down("down", down);
-  call.set_down_bias("down_bias", down_bias, hidden_size);
-  return call.run(tokens_of("x", shape), hidden_size, out);
+Tensor mlp(const Tensor* out, const Tensor& x_tensor, const Tensor& gate, const OptionalTensor& up,
+           const Tensor& down_tensor, const OptionalTensor& gate_bias, const OptionalTensor& up_bias,
+           const OptionalTensor& down_bias, const std::string& how) {
+  const Argument x("x", x_tensor);
+  const Argument down("down", down_tensor);
+  Call call(GATEFOLD_OP_MLP, x, how);
+  const int64_t intermediate_size = set_weights(call, x, Argument("gate", gate), up, gate_bias, up_bias);
+  require_sizes(down, {}, {x.columns(), intermediate_size}, [] { return "the width of x and of gate"; });
+  call.set_down(down);
+  call.set_down_bias("down_bias", down_bias, x.columns());
+  return call.run(x.tokens(), x.columns(), out);
 }
 
 // An operation's two forms: one with a new output, and one that writes its last argument.
@@ -146,8 +126,8 @@ struct Forms;
 
 template <class... Arguments, Tensor (*Run)(const Tensor*, Arguments...)>
 struct Forms<Run> {
-  static Tensor with_new_output(Arguments... arguments) { return Run(nullptr, std::move(arguments)...); }
-  static void with_output(Arguments... arguments, Tensor out) { Run(&out, std::move(arguments)...); }
+  static Tensor with_new_output(Arguments... arguments) { return Run(nullptr, arguments...); }
+  static void with_output(Arguments... arguments, const Tensor& out) { Run(&out, arguments...); }
 };
 
 template <auto Run>

@@ -49,7 +49,7 @@ Plan plan_for(const gatefold_desc& desc, const std::string& implementation) {
   // Never destroyed: threads may still run while the process ends.
   static auto* const mutex = new std::mutex;
   static auto* const plans = new std::unordered_map<Key, Plan, KeyHash>;
-  const char* forced = std::getenv("GATEFOLD_IMPL");
+  const char* forced = std::getenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe): only read
   const Key key{desc, omp_get_max_threads(), implementation, forced == nullptr ? "" : forced};
   const std::lock_guard lock(*mutex);
   if (const auto found = plans->find(key); found != plans->end()) return found->second;

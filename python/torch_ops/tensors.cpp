@@ -1,16 +1,17 @@
 #include "tensors.hpp"
 
-#include <torch/csrc/stable/ops.h>
-
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <stdexcept>
 
 namespace gatefold_torch {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw std::runtime_error(message); }
+// Sizes up to here need no memory of their own.
+constexpr size_t kFewDimensions = 8;
+
+[[noreturn]] void refuse(const Argument& argument, const std::string& message) {
+  throw std::runtime_error(std::string(argument.name).append(": ").append(message));
+}
 
 std::string dtype_text(int32_t dtype) {
   if (dtype == aoti_torch_dtype_float32()) return "float32";
@@ -26,13 +27,7 @@ std::string device_text(const Kind& kind) {
   return name.append(std::to_string(kind.device_index));
 }
 
-std::span<const int64_t> strides_of(const Tensor& tensor) {
-  int64_t* strides = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(tensor.get(), &strides));
-  return {strides, static_cast<size_t>(tensor.dim())};
-}
-
-Tensor empty(std::span<const int64_t> sizes, std::span<const int64_t> strides, const Kind& kind) {
+Tensor empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> strides, const Kind& kind) {
   AtenTensorHandle handle = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(),
                                                   kind.dtype, kind.device_type, kind.device_index, &handle));
@@ -41,10 +36,24 @@ Tensor empty(std::span<const int64_t> sizes, std::span<const int64_t> strides, c
 
 }  // namespace
 
-std::span<const int64_t> sizes_of(const Tensor& tensor) {
-  int64_t* sizes = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(tensor.get(), &sizes));
-  return {sizes, static_cast<size_t>(tensor.dim())};
+Argument::Argument(const char* argument_name, const Tensor& argument) : name(argument_name), tensor(argument), kind{} {
+  AtenTensorHandle handle = argument.get();
+  int64_t dimensions = 0;
+  int64_t* size = nullptr;
+  int64_t* stride = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dim(handle, &dimensions));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(handle, &size));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(handle, &stride));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(handle, &kind.dtype));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(handle, &kind.device_type));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(handle, &kind.device_index));
+  sizes = {size, static_cast<size_t>(dimensions)};
+  strides = {stride, static_cast<size_t>(dimensions)};
+}
+
+std::span<const int64_t> Argument::tokens() const {
+  if (sizes.empty()) refuse(*this, "shape [], but rows want at least 1 dimension");
+  return sizes.first(sizes.size() - 1);
 }
 
 std::string text(std::span<const int64_t> sizes) {
@@ -53,51 +62,57 @@ std::string text(std::span<const int64_t> sizes) {
   return list.append("]");
 }
 
-Kind kind_of(const Tensor& tensor) {
-  Kind kind{};
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(tensor.get(), &kind.dtype));
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &kind.device_type));
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(tensor.get(), &kind.device_index));
-  return kind;
+std::string shaped(const Argument& argument) {
+  return std::string(argument.name).append(" of shape ").append(text(argument.sizes));
 }
 
-gatefold_dtype dtype_of(const char* name, const Kind& kind) {
+gatefold_dtype dtype_of(const Argument& argument) {
   static const int32_t fp32 = aoti_torch_dtype_float32();
   static const int32_t fp16 = aoti_torch_dtype_float16();
   static const int32_t bf16 = aoti_torch_dtype_bfloat16();
-  if (kind.dtype == bf16) return GATEFOLD_DTYPE_BF16;
-  if (kind.dtype == fp16) return GATEFOLD_DTYPE_FP16;
-  if (kind.dtype == fp32) return GATEFOLD_DTYPE_FP32;
-  refuse(std::string(name) + ": dtype " + dtype_text(kind.dtype) + ", not one of float32, float16, bfloat16");
+  if (argument.kind.dtype == bf16) return GATEFOLD_DTYPE_BF16;
+  if (argument.kind.dtype == fp16) return GATEFOLD_DTYPE_FP16;
+  if (argument.kind.dtype == fp32) return GATEFOLD_DTYPE_FP32;
+  refuse(argument, "dtype " + dtype_text(argument.kind.dtype) + ", not one of float32, float16, bfloat16");
 }
 
-gatefold_device device_of(const char* name, const Kind& kind) {
-  if (kind.device_type == aoti_torch_device_type_cpu()) return GATEFOLD_DEVICE_CPU;
-  if (kind.device_type == aoti_torch_device_type_cuda()) return GATEFOLD_DEVICE_CUDA;
-  refuse(std::string(name) + ": on " + device_text(kind) + ", not one of cpu, cuda");
+gatefold_device device_of(const Argument& argument) {
+  if (argument.kind.device_type == aoti_torch_device_type_cpu()) return GATEFOLD_DEVICE_CPU;
+  if (argument.kind.device_type == aoti_torch_device_type_cuda()) return GATEFOLD_DEVICE_CUDA;
+  refuse(argument, "on " + device_text(argument.kind) + ", not one of cpu, cuda");
 }
 
-void require_kind(const char* name, const Tensor& tensor, const Kind& kind, const char* like_name) {
-  const Kind found = kind_of(tensor);
-  if (found.dtype != kind.dtype) {
-    refuse(std::string(name) + ": dtype " + dtype_text(found.dtype) + ", but " + like_name + " has " +
-           dtype_text(kind.dtype));
+void require_kind(const Argument& argument, const Argument& like) {
+  if (argument.kind == like.kind) return;
+  if (argument.kind.dtype != like.kind.dtype) {
+    refuse(argument,
+           "dtype " + dtype_text(argument.kind.dtype) + ", but " + like.name + " has " + dtype_text(like.kind.dtype));
   }
-  if (found.device_type != kind.device_type || found.device_index != kind.device_index) {
-    refuse(std::string(name) + ": on " + device_text(found) + ", but " + like_name + " is on " + device_text(kind));
-  }
+  refuse(argument, "on " + device_text(argument.kind) + ", but " + like.name + " is on " + device_text(like.kind));
 }
 
-void require_sizes(const char* name, const Tensor& tensor, const Sizes& wanted, const std::string& why) {
-  const auto found = sizes_of(tensor);
-  if (!std::ranges::equal(found, wanted)) {
-    refuse(std::string(name) + ": shape " + text(found) + ", but " + why + " wants " + text(wanted));
-  }
+void require_matrix(const Argument& argument) {
+  if (argument.sizes.size() == 2) return;
+  refuse(argument, "shape " + text(argument.sizes) + " of " + std::to_string(argument.sizes.size()) +
+                       " dimensions, but a weight has 2");
 }
 
-std::optional<int64_t> leading_dimension(const Tensor& tensor) {
-  const auto sizes = sizes_of(tensor);
-  const auto strides = strides_of(tensor);
+bool has_sizes(const Argument& argument, std::span<const int64_t> tokens, std::initializer_list<int64_t> last) {
+  return argument.sizes.size() == tokens.size() + last.size() &&
+         std::ranges::equal(argument.sizes.first(tokens.size()), tokens) &&
+         std::ranges::equal(argument.sizes.last(last.size()), last);
+}
+
+void refuse_sizes(const Argument& argument, std::span<const int64_t> tokens, std::initializer_list<int64_t> last,
+                  const std::string& why) {
+  Sizes wanted(tokens.begin(), tokens.end());
+  wanted.insert(wanted.end(), last);
+  refuse(argument, "shape " + text(argument.sizes) + ", but " + why + " wants " + text(wanted));
+}
+
+std::optional<int64_t> leading_dimension(const Argument& argument) {
+  const auto sizes = argument.sizes;
+  const auto strides = argument.strides;
   if (sizes.empty() || std::ranges::find(sizes, 0) != sizes.end()) return 0;
   const int64_t columns = sizes.back();
   if (columns > 1 && strides.back() != 1) return std::nullopt;
@@ -116,37 +131,33 @@ std::optional<int64_t> leading_dimension(const Tensor& tensor) {
   return ld == columns ? 0 : ld;
 }
 
-Rows input_rows(Tensor& tensor) {
-  auto ld = leading_dimension(tensor);
-  if (!ld) {
-    tensor = torch::stable::contiguous(tensor);
-    ld = 0;
-  }
-  return {tensor.const_data_ptr(), *ld};
-}
-
-int64_t output_leading_dimension(const Tensor& out) {
+int64_t output_leading_dimension(const Argument& out) {
   const auto ld = leading_dimension(out);
-  if (!ld) {
-    refuse("out: strides " + text(strides_of(out)) + " for shape " + text(sizes_of(out)) +
-           ", but the elements of a row have to lie side by side, and its rows at one distance without overlap");
-  }
-  return *ld;
+  if (ld) return *ld;
+  refuse(out, "strides " + text(out.strides) + " for shape " + text(out.sizes) +
+                  ", but the elements of a row have to lie side by side, and its rows at one distance without overlap");
 }
 
-Tensor empty(std::span<const int64_t> sizes, const Kind& kind) {
-  Sizes strides(sizes.size());
+Tensor empty(std::span<const int64_t> tokens, int64_t columns, const Kind& kind) {
+  const size_t dimensions = tokens.size() + 1;
+  int64_t few[2 * kFewDimensions];
+  Sizes many(dimensions > kFewDimensions ? 2 * dimensions : 0);
+  const std::span<int64_t> memory(many.empty() ? few : many.data(), 2 * dimensions);
+  const auto sizes = memory.first(dimensions);
+  const auto strides = memory.last(dimensions);
+  std::ranges::copy(tokens, sizes.begin());
+  sizes.back() = columns;
   int64_t stride = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
+  for (size_t i = dimensions; i-- > 0;) {
     strides[i] = stride;
     stride *= std::max<int64_t>(sizes[i], 1);
   }
-  return empty(sizes, strides, kind);
+  return empty_strided(sizes, strides, kind);
 }
 
 Tensor empty_bytes(int64_t size, const Kind& kind) {
   const int64_t stride = 1;
-  return empty({&size, 1}, {&stride, 1}, {aoti_torch_dtype_uint8(), kind.device_type, kind.device_index});
+  return empty_strided({&size, 1}, {&stride, 1}, {aoti_torch_dtype_uint8(), kind.device_type, kind.device_index});
 }
 
 }  // namespace gatefold_torch

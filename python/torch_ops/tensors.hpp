@@ -5,6 +5,7 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,35 +23,52 @@ struct Kind {
   int32_t dtype;
   int32_t device_type;
   int32_t device_index;
+
+  bool operator==(const Kind&) const = default;
 };
 
-// Where the rows of a tensor lie. All dimensions but the last count rows.
-struct Rows {
-  const void* data;
-  int64_t ld;  // 0: packed
+// An argument, its name and what torch says of it, asked once: every question costs a call into torch.
+struct Argument {
+  Argument(const char* argument_name, const Tensor& argument);
+
+  const char* name;
+  const Tensor& tensor;
+  std::span<const int64_t> sizes;
+  std::span<const int64_t> strides;
+  Kind kind;
+
+  // The dimensions that count tokens: all but the last. Refuses a tensor without dimensions.
+  std::span<const int64_t> tokens() const;
+  int64_t columns() const { return sizes.back(); }
 };
 
-std::span<const int64_t> sizes_of(const Tensor& tensor);
 std::string text(std::span<const int64_t> sizes);
+std::string shaped(const Argument& argument);  // "x of shape [3, 8]"
 
-Kind kind_of(const Tensor& tensor);
-gatefold_dtype dtype_of(const char* name, const Kind& kind);
-gatefold_device device_of(const char* name, const Kind& kind);
+gatefold_dtype dtype_of(const Argument& argument);
+gatefold_device device_of(const Argument& argument);
 
-// Refuses another element type or device than those of the argument `like_name`.
-void require_kind(const char* name, const Tensor& tensor, const Kind& kind, const char* like_name);
-// Refuses another shape; `why` says where the wanted one comes from.
-void require_sizes(const char* name, const Tensor& tensor, const Sizes& wanted, const std::string& why);
+// Refuses another element type or device than `like` has.
+void require_kind(const Argument& argument, const Argument& like);
+// Refuses what is no matrix.
+void require_matrix(const Argument& argument);
+
+// Refuses other sizes than `tokens`, if any, and then `last`; `why()` says where they come from.
+bool has_sizes(const Argument& argument, std::span<const int64_t> tokens, std::initializer_list<int64_t> last);
+[[noreturn]] void refuse_sizes(const Argument& argument, std::span<const int64_t> tokens,
+                               std::initializer_list<int64_t> last, const std::string& why);
+template <class Why>
+void require_sizes(const Argument& argument, std::span<const int64_t> tokens, std::initializer_list<int64_t> last,
+                   Why why) {
+  if (!has_sizes(argument, tokens, last)) refuse_sizes(argument, tokens, last, why());
+}
 
 // Elements from row to row, 0 for packed rows; nothing where rows aren't dense, overlap, or lie at no one distance.
-std::optional<int64_t> leading_dimension(const Tensor& tensor);
+std::optional<int64_t> leading_dimension(const Argument& argument);
+// The same of an output, which is refused where it has none.
+int64_t output_leading_dimension(const Argument& out);
 
-// Reads rows where they lie. What has no leading dimension is replaced by a contiguous copy, which `tensor` then is.
-Rows input_rows(Tensor& tensor);
-// An output's leading dimension. One that has none is refused.
-int64_t output_leading_dimension(const Tensor& out);
-
-Tensor empty(std::span<const int64_t> sizes, const Kind& kind);
+Tensor empty(std::span<const int64_t> tokens, int64_t columns, const Kind& kind);
 Tensor empty_bytes(int64_t size, const Kind& kind);
 
 }  // namespace gatefold_torch

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import Activation, Layout
 from . import _autograd, _library
-from ._how import how
+from ._how import how, known_ways
 from ._state import mark_written, needs_gradient, refuse_gradient, under_autocast
 
-_raw = _library.operators
+# Bound once: a call of a small block is all look-ups.
+_raw_act_and_mul, _raw_gemm_gated = _library.operators.act_and_mul, _library.operators.gemm_gated
+_raw_gate_up, _raw_mlp = _library.operators.gate_up, _library.operators.mlp
 _is_autocast_on = torch._C._is_any_autocast_enabled
+_is_grad_enabled = torch.is_grad_enabled
+_known = known_ways.get
 
 
 def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activation: Activation, block: int = 0,
@@ -22,14 +27,14 @@ def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activ
     `out` may be gate or up itself in the separate layout.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = how(layout, block, activation, implementation)
+    way = _known((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
     if out is not None:
         refuse_gradient(out, gate=gate, up=up)
-        _raw.act_and_mul_out(gate, up, way.text, out)
+        _library.operators.act_and_mul_out(gate, up, way.text, out)
         return mark_written(out)
-    if needs_gradient(gate, up):
+    if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(gate, up):
         return _autograd.act_and_mul(gate, up, way)
-    return _raw.act_and_mul(gate, up, way.text)
+    return _raw_act_and_mul(gate, up, way.text)
 
 
 def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activation, bias: Tensor | None = None,
@@ -39,16 +44,16 @@ def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activatio
     x: [..., D], gate: [..., F], weight: [F, D], bias: [F]. Returns [..., F].
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = how(None, 0, activation, implementation)
+    way = _known((None, 0, activation, implementation)) or how(None, 0, activation, implementation)
     if _is_autocast_on():
         x, gate, weight, bias = under_autocast(x, gate, weight, bias)
     if out is not None:
         refuse_gradient(out, x=x, gate=gate, weight=weight, bias=bias)
-        _raw.gemm_gated_out(x, gate, weight, bias, way.text, out)
+        _library.operators.gemm_gated_out(x, gate, weight, bias, way.text, out)
         return mark_written(out)
-    if needs_gradient(x, gate, weight, bias):
+    if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, weight, bias):
         return _autograd.gemm_gated(x, gate, weight, bias, way)
-    return _raw.gemm_gated(x, gate, weight, bias, way.text)
+    return _raw_gemm_gated(x, gate, weight, bias, way.text)
 
 
 def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout, activation: Activation,
@@ -64,17 +69,17 @@ def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout
     rounded, and then act_and_mul.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = how(layout, block, activation, implementation)
+    way = _known((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
     if _is_autocast_on():
         x, gate, up, gate_bias, up_bias = under_autocast(x, gate, up, gate_bias, up_bias)
     if out is not None:
         refuse_gradient(out, x=x, gate=gate, up=up, gate_bias=gate_bias, up_bias=up_bias)
-        _raw.gate_up_out(x, gate, up, gate_bias, up_bias, way.text, out)
+        _library.operators.gate_up_out(x, gate, up, gate_bias, up_bias, way.text, out)
         return mark_written(out)
-    if needs_gradient(x, gate, up, gate_bias, up_bias):
+    if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, up, gate_bias, up_bias):
         found = _autograd.gate_up(x, gate, up, gate_bias, up_bias, way, save_pre_activations)
         return found[0] if save_pre_activations else found
-    return _raw.gate_up(x, gate, up, gate_bias, up_bias, way.text)
+    return _raw_gate_up(x, gate, up, gate_bias, up_bias, way.text)
 
 
 def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Layout, activation: Activation,
@@ -85,14 +90,14 @@ def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Lay
 
     As gate_up, and down: [D, F], down_bias: [D]. Returns [..., D].
     """
-    way = how(layout, block, activation, implementation)
+    way = _known((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
     if _is_autocast_on():
         x, gate, up, down, gate_bias, up_bias, down_bias = under_autocast(x, gate, up, down, gate_bias, up_bias, down_bias)
     if out is not None:
         refuse_gradient(out, x=x, gate=gate, up=up, down=down, gate_bias=gate_bias, up_bias=up_bias, down_bias=down_bias)
-        _raw.mlp_out(x, gate, up, down, gate_bias, up_bias, down_bias, way.text, out)
+        _library.operators.mlp_out(x, gate, up, down, gate_bias, up_bias, down_bias, way.text, out)
         return mark_written(out)
-    if needs_gradient(x, gate, up, down, gate_bias, up_bias, down_bias):
+    if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, up, down, gate_bias, up_bias, down_bias):
         found = _autograd.mlp(x, gate, up, down, gate_bias, up_bias, down_bias, way, save_pre_activations)
         return found[0] if save_pre_activations else found
-    return _raw.mlp(x, gate, up, down, gate_bias, up_bias, down_bias, way.text)
+    return _raw_mlp(x, gate, up, down, gate_bias, up_bias, down_bias, way.text)

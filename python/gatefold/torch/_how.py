@@ -25,19 +25,16 @@ class How(NamedTuple):
     freely: str
 
 
-_known_ways: dict[tuple, How] = {}
+# By layout, block, activation and implementation, as how() takes them.
+known_ways: dict[tuple, How] = {}
 _MOST_WAYS = 1024
 
 
 def how(layout: str | None, block: int, activation: object, implementation: str | None) -> How:
-    """The same How for the same arguments. Raises ValueError for what is no layout or activation."""
-    key = (layout, block, activation, implementation)
-    try:
-        return _known_ways[key]
-    except (KeyError, TypeError):  # TypeError: not hashable, so no name either
-        made = _make(*key)
-    if len(_known_ways) < _MOST_WAYS:
-        _known_ways[key] = made
+    """The arguments checked. Raises ValueError for what is no layout or activation."""
+    made = _make(layout, block, activation, implementation)
+    if len(known_ways) < _MOST_WAYS:
+        known_ways[layout, block, activation, implementation] = made
     return made
 
 
