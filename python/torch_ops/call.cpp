@@ -1,7 +1,5 @@
 #include "call.hpp"
 
-#include <torch/csrc/stable/ops.h>
-
 #include <stdexcept>
 #include <utility>
 
@@ -56,10 +54,10 @@ void Call::set_sizes(int64_t hidden_size, int64_t intermediate_size) {
 void Call::input(const Argument& argument, const void*& data, int64_t& ld) {
   require_kind(argument, first_);
   if (const auto rows = leading_dimension(argument)) {
-    data = argument.tensor.const_data_ptr();
+    data = data_of(argument.tensor);
     ld = *rows;
   } else {
-    data = copies_.emplace_back(torch::stable::contiguous(argument.tensor)).const_data_ptr();
+    data = data_of(copies_.emplace_back(contiguous(argument)));
   }
 }
 
@@ -82,8 +80,8 @@ Tensor Call::run(std::span<const int64_t> tokens, int64_t columns, const Tensor*
     require_sizes(given, tokens, {columns}, [] { return "the operation"; });
     desc_.ld_out = output_leading_dimension(given);
   }
-  Tensor result = out != nullptr ? *out : empty(tokens, columns, first_.kind);
-  args_.out = result.mutable_data_ptr();
+  Tensor made = out != nullptr ? nullptr : empty(tokens, columns, first_.kind);
+  args_.out = writable_data_of(out != nullptr ? *out : made);
 
   const Plan plan = plan_for(desc_, implementation_);
   size_t bytes = 0;
@@ -91,12 +89,12 @@ Tensor Call::run(std::span<const int64_t> tokens, int64_t columns, const Tensor*
   Tensor workspace;
   if (bytes != 0) {
     workspace = empty_bytes(static_cast<int64_t>(bytes) + kWorkspaceAlignment - 1, first_.kind);
-    args_.workspace = aligned(workspace.mutable_data_ptr());
+    args_.workspace = aligned(writable_data_of(workspace));
     args_.workspace_size = bytes;
   }
   args_.stream = current_stream(first_.kind);
   check(gatefold_run(plan.get(), &args_));
-  return result;
+  return made;
 }
 
 }  // namespace gatefold_torch

@@ -1,7 +1,6 @@
 // One run of an operation: its description and its arguments, filled in from tensors.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,8 +9,6 @@
 #include "tensors.hpp"
 
 namespace gatefold_torch {
-
-using OptionalTensor = std::optional<Tensor>;
 
 class Call {
  public:
@@ -38,7 +35,8 @@ class Call {
     input_bias(name, bias, length, GATEFOLD_BIAS_DOWN, args_.down_bias);
   }
 
-  // Computes into `out`, or into a new tensor, whose sizes are `tokens` and then `columns`. Returns it.
+  // Computes into `out`, or where that is null into a new tensor, which is returned; its sizes are `tokens` and then
+  // `columns`.
   Tensor run(std::span<const int64_t> tokens, int64_t columns, const Tensor* out);
 
  private:

@@ -4,6 +4,8 @@
 #include <torch/csrc/stable/library.h>
 
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "call.hpp"
 
@@ -120,20 +122,37 @@ Tensor mlp(const Tensor* out, const Tensor& x_tensor, const Tensor& gate, const 
   return call.run(x.tokens(), x.columns(), out);
 }
 
-// An operation's two forms: one with a new output, and one that writes its last argument.
+// An operation's two forms as torch calls them, with the arguments on a stack, where the result goes too: one with a
+// new output, and one that writes its last argument.
 template <auto Run>
 struct Forms;
 
-template <class... Arguments, Tensor (*Run)(const Tensor*, Arguments...)>
+template <class... Arguments, Tensor (*Run)(const Tensor*, const Arguments&...)>
 struct Forms<Run> {
-  static Tensor with_new_output(Arguments... arguments) { return Run(nullptr, arguments...); }
-  static void with_output(Arguments... arguments, const Tensor& out) { Run(&out, arguments...); }
+  template <size_t... I>
+  static std::tuple<Arguments...> take_all(StableIValue* stack, std::index_sequence<I...>) {
+    return {take<Arguments>(stack[I])...};
+  }
+
+  static Tensor call(const Tensor* out, StableIValue* stack) {
+    const auto arguments = take_all(stack, std::index_sequence_for<Arguments...>{});
+    return std::apply([out](const auto&... argument) { return Run(out, argument...); }, arguments);
+  }
+
+  static void with_new_output(StableIValue* stack, uint64_t /*inputs*/, uint64_t /*outputs*/) {
+    stack[0] = torch::stable::detail::from(call(nullptr, stack).release());
+  }
+
+  static void with_output(StableIValue* stack, uint64_t /*inputs*/, uint64_t /*outputs*/) {
+    const auto out = take<Tensor>(stack[sizeof...(Arguments)]);
+    call(&out, stack);
+  }
 };
 
 template <auto Run>
 void implement(torch::stable::detail::StableLibrary& library, const char* name) {
-  library.impl(name, TORCH_BOX(&Forms<Run>::with_new_output));
-  library.impl((std::string(name) + "_out").c_str(), TORCH_BOX(&Forms<Run>::with_output));
+  library.impl(name, &Forms<Run>::with_new_output);
+  library.impl((std::string(name) + "_out").c_str(), &Forms<Run>::with_output);
 }
 
 void implement_all(torch::stable::detail::StableLibrary& library) {

@@ -1,5 +1,7 @@
 #include "tensors.hpp"
 
+#include <torch/csrc/stable/ops.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -136,6 +138,27 @@ int64_t output_leading_dimension(const Argument& out) {
   if (ld) return *ld;
   refuse(out, "strides " + text(out.strides) + " for shape " + text(out.sizes) +
                   ", but the elements of a row have to lie side by side, and its rows at one distance without overlap");
+}
+
+Tensor contiguous(const Argument& argument) {
+  AtenTensorHandle shared = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(argument.tensor.get(), &shared));
+  const auto copy = torch::stable::contiguous(torch::stable::Tensor(shared));
+  AtenTensorHandle owned = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(copy.get(), &owned));
+  return Tensor(owned);
+}
+
+const void* data_of(const Tensor& tensor) {
+  const void* data = nullptr;
+  TORCH_ERROR_CODE_CHECK(torch_get_const_data_ptr(tensor.get(), &data));
+  return data;
+}
+
+void* writable_data_of(const Tensor& tensor) {
+  void* data = nullptr;
+  TORCH_ERROR_CODE_CHECK(torch_get_mutable_data_ptr(tensor.get(), &data));
+  return data;
 }
 
 Tensor empty(std::span<const int64_t> tokens, int64_t columns, const Kind& kind) {

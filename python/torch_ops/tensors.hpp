@@ -2,8 +2,6 @@
 // std::runtime_error that names the argument and both values.
 #pragma once
 
-#include <torch/csrc/stable/tensor.h>
-
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -12,10 +10,10 @@
 #include <vector>
 
 #include "gatefold/gatefold.h"
+#include "handle.hpp"
 
 namespace gatefold_torch {
 
-using torch::stable::Tensor;
 using Sizes = std::vector<int64_t>;
 
 // What the tensors of one call share.
@@ -67,6 +65,11 @@ void require_sizes(const Argument& argument, std::span<const int64_t> tokens, st
 std::optional<int64_t> leading_dimension(const Argument& argument);
 // The same of an output, which is refused where it has none.
 int64_t output_leading_dimension(const Argument& out);
+
+// A copy with packed rows.
+Tensor contiguous(const Argument& argument);
+const void* data_of(const Tensor& tensor);
+void* writable_data_of(const Tensor& tensor);
 
 Tensor empty(std::span<const int64_t> tokens, int64_t columns, const Kind& kind);
 Tensor empty_bytes(int64_t size, const Kind& kind);

@@ -16,7 +16,6 @@ _raw_act_and_mul, _raw_gemm_gated = _library.operators.act_and_mul, _library.ope
 _raw_gate_up, _raw_mlp = _library.operators.gate_up, _library.operators.mlp
 _is_autocast_on = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
-_known = known_ways.get
 
 
 def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activation: Activation, block: int = 0,
@@ -27,7 +26,7 @@ def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activ
     `out` may be gate or up itself in the separate layout.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = _known((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
     if out is not None:
         refuse_gradient(out, gate=gate, up=up)
         _library.operators.act_and_mul_out(gate, up, way.text, out)
@@ -44,7 +43,7 @@ def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activatio
     x: [..., D], gate: [..., F], weight: [F, D], bias: [F]. Returns [..., F].
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = _known((None, 0, activation, implementation)) or how(None, 0, activation, implementation)
+    way = known_ways.get((None, 0, activation, implementation)) or how(None, 0, activation, implementation)
     if _is_autocast_on():
         x, gate, weight, bias = under_autocast(x, gate, weight, bias)
     if out is not None:
@@ -69,7 +68,7 @@ def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout
     rounded, and then act_and_mul.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = _known((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
     if _is_autocast_on():
         x, gate, up, gate_bias, up_bias = under_autocast(x, gate, up, gate_bias, up_bias)
     if out is not None:
@@ -90,14 +89,16 @@ def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Lay
 
     As gate_up, and down: [D, F], down_bias: [D]. Returns [..., D].
     """
-    way = _known((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    tensors = (x, gate, up, down, gate_bias, up_bias, down_bias)
     if _is_autocast_on():
-        x, gate, up, down, gate_bias, up_bias, down_bias = under_autocast(x, gate, up, down, gate_bias, up_bias, down_bias)
+        tensors = under_autocast(*tensors)
     if out is not None:
-        refuse_gradient(out, x=x, gate=gate, up=up, down=down, gate_bias=gate_bias, up_bias=up_bias, down_bias=down_bias)
-        _library.operators.mlp_out(x, gate, up, down, gate_bias, up_bias, down_bias, way.text, out)
+        names = ("x", "gate", "up", "down", "gate_bias", "up_bias", "down_bias")
+        refuse_gradient(out, **dict(zip(names, tensors)))
+        _library.operators.mlp_out(*tensors, way.text, out)
         return mark_written(out)
-    if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, up, down, gate_bias, up_bias, down_bias):
-        found = _autograd.mlp(x, gate, up, down, gate_bias, up_bias, down_bias, way, save_pre_activations)
+    if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(*tensors):
+        found = _autograd.mlp(*tensors, way, save_pre_activations)
         return found[0] if save_pre_activations else found
-    return _raw_mlp(x, gate, up, down, gate_bias, up_bias, down_bias, way.text)
+    return _raw_mlp(*tensors, way.text)
