@@ -1,5 +1,7 @@
 """Tensors as they come: leading dimensions, strides, copies, empty ones, in place, plans, threads, and refusals."""
 
+import ctypes
+
 import pytest
 import torch
 from support import generator
@@ -79,20 +81,37 @@ def test_act_and_mul_in_place():
     assert up._version > version  # autograd knows of the write
 
 
-def test_another_number_of_threads_is_another_plan_of_the_same_bits():
+def plan_count():
+    return ctypes.CDLL(str(_c.NATIVE / "libgatefold_torch.so")).gatefold_torch_plan_count()
+
+
+def test_one_plan_per_description_and_number_of_threads(monkeypatch):
     rng = generator()
-    x, gate, up = (random(rng, shape, torch.float32) for shape in ((64, 128), (96, 128), (96, 128)))
+    sizes = [int(size) for size in rng.integers(100, 5000, 2)]  # which no other test had
+    x, gate, up = (random(rng, shape, torch.float32) for shape in ((3, sizes[0]), (sizes[1], sizes[0]), (*sizes[::-1],)))
     before = torch.get_num_threads()
-    results = []
+    made = []
+
+    def call(x=x, **options):
+        count = plan_count()
+        gt.gate_up(x, gate, up, layout="separate", activation="silu", **options)
+        made.append(plan_count() - count)
+
     try:
-        for threads in (1, 2, 1, before):
+        for threads in (1, 2, 1, 2):
             torch.set_num_threads(threads)
             assert _c.cpu_threads() == threads  # one OpenMP runtime: torch's setting reaches the library
-            results.append(gt.gate_up(x, gate, up, **SILU))
+            call()
     finally:
         torch.set_num_threads(before)
-    for result in results[1:]:
-        torch.testing.assert_close(result, results[0])
+    assert made == [1, 1, 0, 0]
+    made.clear()
+    call(torch.cat([x, x], 1)[:, : sizes[0]])  # another leading dimension
+    call(implementation="reference")
+    monkeypatch.setenv("GATEFOLD_IMPL", "reference")
+    call()
+    call()
+    assert made == [1, 1, 1, 0]
 
 
 def test_the_implementation_can_be_forced():

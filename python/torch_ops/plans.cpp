@@ -38,6 +38,17 @@ struct KeyHash {
 
 constexpr size_t kMaxPlans = 1024;
 
+// Never destroyed: threads may still run while the process ends.
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<Key, Plan, KeyHash> plans;
+
+  static Cache& get() {
+    static auto* const cache = new Cache;
+    return *cache;
+  }
+};
+
 }  // namespace
 
 void check(gatefold_status status) {
@@ -46,22 +57,27 @@ void check(gatefold_status status) {
 }
 
 Plan plan_for(const gatefold_desc& desc, const std::string& implementation) {
-  // Never destroyed: threads may still run while the process ends.
-  static auto* const mutex = new std::mutex;
-  static auto* const plans = new std::unordered_map<Key, Plan, KeyHash>;
+  Cache& cache = Cache::get();
   const char* forced = std::getenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe): only read
   const Key key{desc, omp_get_max_threads(), implementation, forced == nullptr ? "" : forced};
-  const std::lock_guard lock(*mutex);
-  if (const auto found = plans->find(key); found != plans->end()) return found->second;
+  const std::lock_guard lock(cache.mutex);
+  if (const auto found = cache.plans.find(key); found != cache.plans.end()) return found->second;
 
   gatefold_desc named = desc;
   if (!implementation.empty()) named.implementation = implementation.c_str();
   gatefold_plan* made = nullptr;
   check(gatefold_plan_create(&named, &made));
   const Plan plan(made, gatefold_plan_destroy);
-  if (plans->size() >= kMaxPlans) plans->clear();  // those in use live on until their run ends
-  plans->emplace(key, plan);
+  if (cache.plans.size() >= kMaxPlans) cache.plans.clear();  // those in use live on until their run ends
+  cache.plans.emplace(key, plan);
   return plan;
 }
 
 }  // namespace gatefold_torch
+
+// How many plans are kept: for tests.
+extern "C" GATEFOLD_API size_t gatefold_torch_plan_count() {
+  auto& cache = gatefold_torch::Cache::get();
+  const std::lock_guard lock(cache.mutex);
+  return cache.plans.size();
+}
