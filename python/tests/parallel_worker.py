@@ -49,7 +49,7 @@ def is_divided(divided, whole, rank, world):
 def check_forward_and_backward(mesh, rank, world):
     for packed in (False, True):
         for bias in (False, True):
-            for sequence_dim in (None, 0, 1):
+            for sequence_dim in (None, 0, 1, -2):
                 for save in (False, True):
                     one = layer(packed, bias)
                     many = gt.parallelize(copy.deepcopy(one), mesh, sequence_dim=sequence_dim, save_pre_activations=save)
@@ -62,6 +62,8 @@ def check_forward_and_backward(mesh, rank, world):
                     found = many(mine)
                     found.backward(cut(dy))
                     assert torch.equal(found, cut(y))
+                    with torch.no_grad():  # another way
+                        assert torch.equal(many(mine), cut(y))
                     assert torch.equal(mine.grad, cut(whole.grad))
                     for (name, divided), parameter in zip(many.named_parameters(), one.parameters()):
                         assert divided.shape == parameter.shape

@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass
 
 import torch
+import torch.distributed._functional_collectives as collectives
 from torch import Tensor, nn
 from torch.distributed import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
@@ -134,24 +135,44 @@ def _give_pieces(layer: nn.Module, state: dict, prefix: str, *_) -> None:
 
 def _forward(self: nn.Module, x: Tensor) -> Tensor:
     carried: _Parallel = self._gatefold_parallel
-    block, mesh, layers = carried.block, carried.mesh, self._modules
+    if isinstance(x, DTensor) or torch.is_grad_enabled():
+        return _differentiable(self, carried, x)
+    # DTensor's own bookkeeping costs more than a small block: without gradients the collectives are called directly.
+    group, down = (carried.mesh, 0), self._modules[carried.block.down]
+    if isinstance(carried.placement, Replicate):
+        y = collectives.all_reduce(_part(self, carried, x), "sum", group)
+    else:
+        dim = carried.placement.dim % x.ndim
+        whole = collectives.wait_tensor(collectives.all_gather_tensor(x, dim, group))
+        y = collectives.reduce_scatter_tensor(_part(self, carried, whole), "sum", dim, group)
+    y = collectives.wait_tensor(y)
+    return y if down.bias is None else y + _local(down.bias)
+
+
+def _differentiable(module: nn.Module, carried: _Parallel, x: Tensor) -> Tensor:
     is_distributed = isinstance(x, DTensor)
     if not is_distributed:
-        x = DTensor.from_local(x, mesh, [carried.placement], run_check=False)
+        x = DTensor.from_local(x, carried.mesh, [carried.placement], run_check=False)
     outside = x.placements
-    gate, down = layers[block.gate], layers[block.down]
-    up = layers[block.up] if block.up is not None else None
     # Every device's gradient of x is a part of the sum.
     whole = x.redistribute(placements=[Replicate()]).to_local(grad_placements=[Partial()])
-    part = mlp(
-        whole, _local(gate.weight), None if up is None else _local(up.weight), _local(down.weight), layout=block.layout,
-        activation=block.activation, gate_bias=_local(gate.bias), up_bias=None if up is None else _local(up.bias),
-        save_pre_activations=carried.save_pre_activations,
-    )  # fmt: skip
-    y = DTensor.from_local(part, mesh, [Partial()], run_check=False).redistribute(placements=outside)
+    part = _part(module, carried, whole)
+    y = DTensor.from_local(part, carried.mesh, [Partial()], run_check=False).redistribute(placements=outside)
+    down = module._modules[carried.block.down]
     if down.bias is not None:
         y = y + down.bias
     return y if is_distributed else y.to_local()
+
+
+def _part(module: nn.Module, carried: _Parallel, x: Tensor) -> Tensor:
+    """This device's part of the sum that y is."""
+    block, layers = carried.block, module._modules
+    gate, up = layers[block.gate], layers[block.up] if block.up is not None else None
+    return mlp(
+        x, _local(gate.weight), None if up is None else _local(up.weight), _local(layers[block.down].weight),
+        layout=block.layout, activation=block.activation, gate_bias=_local(gate.bias),
+        up_bias=None if up is None else _local(up.bias), save_pre_activations=carried.save_pre_activations,
+    )  # fmt: skip
 
 
 def _local(parameter: Tensor | None) -> Tensor | None:
