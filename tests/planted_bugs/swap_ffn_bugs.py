@@ -30,5 +30,16 @@ BUGS = [
     Bug("weights", "have gate's rows for up's", STEP, "fold_columns(weights[up_w],", "fold_columns(weights[gate_w],", ALL),
     Bug("weights", "have heads and width of the basis exchanged", STEP, "(k * c_.collapse_width + r) * D",
         "(r * c_.collapse_heads + k) * D", ALL),
+    Bug("weights", "have every head of a core count alike", STEP,
+        "to_floats(tables.alpha, prepared + prepared_.alpha);",
+        "to_floats(std::vector<double>(tables.alpha.size(), 1.0 / static_cast<double>(c_.collapse_heads)), "
+        "prepared + prepared_.alpha);", ALL),
+    Bug("weights", "have ffn_norm left out of gate's", STEP,
+        "fold_columns(weights[gate_w], weights[ffn_norm], c_.dtype, F, D, prepared + prepared_.gate);",
+        "std::memcpy(prepared + prepared_.gate, weights[gate_w], static_cast<std::size_t>(F * c_.row_bytes()));", ALL),
+    Bug("MLPs", "are one less in an event", STEP,
+        "if (Status status = run_mlp(o, layout, block, k > 0, clock); !status.ok()) return status;",
+        "if (k == 1) continue;\n"
+        "        if (Status status = run_mlp(o, layout, block, k > 0, clock); !status.ok()) return status;", ALL),
     Bug("collapse", "adds a later sequence to what was there", ROWS, "if (core == 0) {", "if (row == 0) {", ALL),
 ]
