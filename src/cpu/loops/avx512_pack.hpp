@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t wide_rows = 64;
 constexpr std::int64_t wide_group = 12;  // tokens
-constexpr int wide_lanes = 16;
+constexpr std::int64_t wide_lanes = 16;
 
 // Of the positions of a lane in a block: floats from one lane to the next. A line more than there is, so that the 16
 // stores of a turned vector don't meet in one set of the cache.
@@ -69,7 +69,7 @@ GATEFOLD_LOOP void pack_position(const std::byte* const* row, int rows, std::int
   }
   turn_floats(v);
 #pragma GCC unroll 16
-  for (int lane = 0; lane < wide_lanes; ++lane) _mm512_storeu_ps(out + lane * lane_stride, v[lane]);
+  for (std::int64_t lane = 0; lane < wide_lanes; ++lane) _mm512_storeu_ps(out + lane * lane_stride, v[lane]);
 }
 
 // A block of 16 rows.

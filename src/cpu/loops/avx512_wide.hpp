@@ -19,10 +19,10 @@
 namespace gatefold::cpu {
 namespace {
 
-constexpr int wide_vectors = 4;
-constexpr int wide_tokens = 6;
-constexpr int wide_tiles = wide_group / wide_tokens;
-constexpr int fold_levels = 4;  // of 16 lanes
+constexpr std::int64_t wide_vectors = 4;
+constexpr std::int64_t wide_tokens = 6;
+constexpr std::int64_t wide_tiles = wide_group / wide_tokens;
+constexpr std::int64_t fold_levels = 4;  // of 16 lanes
 
 // With fewer tokens packing costs more than it saves; with shorter sums, lanes end too often (docs/kernels/cpu.md).
 constexpr std::int64_t wide_from = 64;
@@ -34,29 +34,29 @@ constexpr std::int64_t tile_floats = wide_tokens * wide_vectors * 16;
 // One lane of a tile's sums.
 GATEFOLD_LOOP void multiply_lane(const float* weights, const float* x, std::int64_t positions, WideSums& sums) {
 #pragma GCC unroll 8
-  for (int t = 0; t < wide_tokens; ++t) {
+  for (std::int64_t t = 0; t < wide_tokens; ++t) {
 #pragma GCC unroll 4
-    for (int v = 0; v < wide_vectors; ++v) sums[t][v] = _mm512_setzero_ps();
+    for (std::int64_t v = 0; v < wide_vectors; ++v) sums[t][v] = _mm512_setzero_ps();
   }
 #pragma GCC unroll 2
   for (std::int64_t i = 0; i < positions; ++i) {
     __m512 rows[wide_vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < wide_vectors; ++v) rows[v] = _mm512_load_ps(weights + i * wide_rows + v * 16);
+    for (std::int64_t v = 0; v < wide_vectors; ++v) rows[v] = _mm512_load_ps(weights + i * wide_rows + v * 16);
 #pragma GCC unroll 8
-    for (int t = 0; t < wide_tokens; ++t) {
+    for (std::int64_t t = 0; t < wide_tokens; ++t) {
       const __m512 factor = _mm512_set1_ps(x[i * wide_group + t]);
 #pragma GCC unroll 4
-      for (int v = 0; v < wide_vectors; ++v) sums[t][v] = _mm512_fmadd_ps(rows[v], factor, sums[t][v]);
+      for (std::int64_t v = 0; v < wide_vectors; ++v) sums[t][v] = _mm512_fmadd_ps(rows[v], factor, sums[t][v]);
     }
   }
 }
 
 GATEFOLD_LOOP void add_waiting(WideSums& sums, const float* waiting) {
 #pragma GCC unroll 8
-  for (int t = 0; t < wide_tokens; ++t) {
+  for (std::int64_t t = 0; t < wide_tokens; ++t) {
 #pragma GCC unroll 4
-    for (int v = 0; v < wide_vectors; ++v) {
+    for (std::int64_t v = 0; v < wide_vectors; ++v) {
       sums[t][v] = _mm512_add_ps(_mm512_load_ps(waiting + (t * wide_vectors + v) * 16), sums[t][v]);
     }
   }
@@ -64,9 +64,9 @@ GATEFOLD_LOOP void add_waiting(WideSums& sums, const float* waiting) {
 
 GATEFOLD_LOOP void leave_waiting(const WideSums& sums, float* waiting) {
 #pragma GCC unroll 8
-  for (int t = 0; t < wide_tokens; ++t) {
+  for (std::int64_t t = 0; t < wide_tokens; ++t) {
 #pragma GCC unroll 4
-    for (int v = 0; v < wide_vectors; ++v) _mm512_store_ps(waiting + (t * wide_vectors + v) * 16, sums[t][v]);
+    for (std::int64_t v = 0; v < wide_vectors; ++v) _mm512_store_ps(waiting + (t * wide_vectors + v) * 16, sums[t][v]);
   }
 }
 
@@ -91,7 +91,7 @@ GATEFOLD_LOOP void add_quads(const WideSums& sums, const WideOut& out) {
   const __mmask16 four = quads_used(out.tokens);
   const __mmask16 two = quads_used(out.tokens - 4) & 0xffU;
 #pragma GCC unroll 4
-  for (int v = 0; v < wide_vectors; ++v) {
+  for (std::int64_t v = 0; v < wide_vectors; ++v) {
     float* to = out.sums + v * 4 * out.quad_stride;
     const __m512 low01 = _mm512_shuffle_f32x4(sums[0][v], sums[1][v], 0x44);
     const __m512 high01 = _mm512_shuffle_f32x4(sums[0][v], sums[1][v], 0xee);
@@ -209,10 +209,10 @@ void multiply_wide_panel(const PanelProduct& p) {
 template <class Policy>
 constexpr Kernel make_wide_kernel(const char* name, DType dtype) {
   Kernel kernel = make_kernel<Policy>(name, dtype);
-  kernel.scratch_bytes = (narrow_floats<Policy> + weights_floats<Policy> + waiting_floats) * 4;
   kernel.multiply = multiply_wide_panel<Policy>;
   kernel.packed_from = wide_from;
   kernel.packed_least_depth = wide_least_depth;
+  kernel.packed_scratch_bytes = (narrow_floats<Policy> + weights_floats<Policy> + waiting_floats) * 4;
   kernel.packed_tokens = wide_group;
   kernel.packed_bytes = wide_x_bytes<Policy>;
   kernel.pack = pack_wide_tokens<Policy>;

@@ -62,7 +62,8 @@ struct Kernel {
   // than packed_from tokens, or with shorter sums than packed_least_depth, is not, and has no groups.
   std::int64_t packed_from = 0;
   std::int64_t packed_least_depth = 0;
-  std::int64_t packed_tokens = 0;  // 0: x is read as it is
+  std::int64_t packed_scratch_bytes = 0;  // in place of scratch_bytes
+  std::int64_t packed_tokens = 0;         // 0: x is read as it is
   std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;
   void (*pack)(const TokenPack& tokens) = nullptr;
 };

@@ -110,7 +110,8 @@ class LoopsExecutor final : public Executor {
   Memory memory(std::int64_t tokens) const {
     Memory m;
     m.scratch = round_up(cut_.most_sums_of(tokens) * static_cast<std::int64_t>(sizeof(float)), alignment);
-    m.size = m.scratch + round_up(kernel_.scratch_bytes, alignment);
+    const std::int64_t scratch = groups(tokens) > 0 ? kernel_.packed_scratch_bytes : kernel_.scratch_bytes;
+    m.size = m.scratch + round_up(scratch, alignment);
     return m;
   }
 
