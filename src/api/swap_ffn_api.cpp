@@ -75,17 +75,26 @@ Status step(const gatefold_swap_ffn_plan* plan, const gatefold_swap_ffn_args* gi
   return plan->executor->step(operands);
 }
 
-// Reads a description, the weights and a batch, for the functions that need no plan.
-template <class Args>
-Status read_all(const gatefold_swap_ffn_desc* desc, const gatefold_swap_ffn_weights* weights, const Args* given,
-                const char* function, swap_ffn::Config& config, swap_ffn::Weights& pointers, Args& args) {
+// For the functions that need no plan: reads a description, the weights and a batch, and where that isn't empty calls
+// compute(config, weights, operands).
+template <class Operands, class Args, class Compute>
+Status without_plan(const char* function, const gatefold_swap_ffn_desc* desc, const gatefold_swap_ffn_weights* weights,
+                    const Args* given, Compute compute) {
   if (desc == nullptr) return null_argument(function, "desc");
   if (weights == nullptr) return null_argument(function, "weights");
   if (given == nullptr) return null_argument(function, "args");
+  swap_ffn::Config config;
   if (Status status = validate(*desc, config); !status.ok()) return status;
+  swap_ffn::Weights pointers{};
   if (Status status = validate(config, *weights, pointers); !status.ok()) return status;
+  Args args{};
   if (Status status = read_struct("args", *given, {}, args); !status.ok()) return status;
-  return check_batch(config, "batch", args.batch);
+  if (Status status = check_batch(config, "batch", args.batch); !status.ok()) return status;
+  if (args.batch == 0) return {};
+  Operands operands;
+  if (Status status = validate(config, args, operands); !status.ok()) return status;
+  compute(config, pointers, operands);
+  return {};
 }
 
 }  // namespace
@@ -163,19 +172,9 @@ int gatefold_swap_ffn_pass(const gatefold_swap_ffn_plan* plan, int64_t batch, in
 gatefold_status gatefold_swap_ffn_reference(const gatefold_swap_ffn_desc* desc,
                                             const gatefold_swap_ffn_weights* weights,
                                             const gatefold_swap_ffn_reference_args* args) {
-  return guarded([&]() -> Status {
-    swap_ffn::Config config;
-    swap_ffn::Weights pointers{};
-    gatefold_swap_ffn_reference_args known{};
-    swap_ffn::ReferenceOperands operands;
-    if (Status status = read_all(desc, weights, args, "gatefold_swap_ffn_reference", config, pointers, known);
-        !status.ok()) {
-      return status;
-    }
-    if (known.batch == 0) return {};
-    if (Status status = validate(config, known, operands); !status.ok()) return status;
-    swap_ffn::reference(config, pointers, operands);
-    return {};
+  return guarded([&] {
+    return without_plan<swap_ffn::ReferenceOperands>("gatefold_swap_ffn_reference", desc, weights, args,
+                                                     swap_ffn::reference);
   });
 }
 
@@ -187,19 +186,13 @@ gatefold_status gatefold_swap_ffn_check(const gatefold_swap_ffn_desc* desc, cons
     if (const int kind = enum_number(data); kind != GATEFOLD_DATA_ANY && kind != GATEFOLD_DATA_ZERO_MEAN) {
       return invalid("data: ", kind, " is not a gatefold_data (1 or 2)");
     }
-    swap_ffn::Config config;
-    swap_ffn::Weights pointers{};
-    gatefold_swap_ffn_check_args known{};
-    swap_ffn::CheckOperands operands;
-    if (Status status = read_all(desc, weights, args, "gatefold_swap_ffn_check", config, pointers, known);
-        !status.ok()) {
-      return status;
-    }
-    *report = {};
-    if (known.batch == 0) return {};
-    if (Status status = validate(config, known, operands); !status.ok()) return status;
-    *report = swap_ffn::check(config, pointers, operands, data == GATEFOLD_DATA_ZERO_MEAN);
-    return {};
+    gatefold_swap_ffn_report found{};
+    Status status = without_plan<swap_ffn::CheckOperands>(
+        "gatefold_swap_ffn_check", desc, weights, args, [&](const auto& config, const auto& pointers, const auto& o) {
+          found = swap_ffn::check(config, pointers, o, data == GATEFOLD_DATA_ZERO_MEAN);
+        });
+    if (status.ok()) *report = found;
+    return status;
   });
 }
 
