@@ -79,7 +79,8 @@ template <Product product>
 class Simt final : public Implementation {
  public:
   std::string_view name() const override { return "simt"; }
-  Verdict supports(const Problem& /*problem*/) const override {
+  Verdict supports(const Problem& problem) const override {
+    if (problem.row_scale) return {false, "takes no row_scale"};
     return require_capability(least_capability, no_upper_capability, "plain fp32 arithmetic; takes everything, slowly");
   }
   std::unique_ptr<gatefold::Executor> prepare(const Problem& problem) const override {

@@ -106,6 +106,7 @@ class Sm80Products final : public Implementation {
     const std::vector<Kernel> list = family_of(p);
     if (list.empty()) return no(concat("not compiled for ", to_string(p.op), " in ", to_string(p.dtype)));
     if (p.biases.any()) return no("takes no biases yet");
+    if (p.row_scale) return no("takes no row_scale");
     if (p.hidden_size == 0) return no("needs hidden_size > 0");
     if (p.hidden_size * static_cast<std::int64_t>(size_of(p.dtype)) > largest_size) {
       return no(concat("hidden_size ", p.hidden_size, ": a row of 2^31 bytes or more"));

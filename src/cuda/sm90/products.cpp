@@ -97,6 +97,7 @@ class Sm90Products final : public Implementation {
   Verdict supports(const Problem& p) const override {
     if (p.dtype == DType::fp32) return no("takes bf16 and fp16, not fp32");
     if (p.biases.any()) return no("takes no biases yet");
+    if (p.row_scale) return no("takes no row_scale");
     if (p.hidden_size == 0) return no("needs hidden_size > 0");
     // The copy engine clips a store in pieces of 16 bytes: the row's last would reach past column F.
     if (p.intermediate_size % 8 != 0)
