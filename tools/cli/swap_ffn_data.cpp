@@ -85,8 +85,8 @@ std::vector<std::uint8_t> read_map(const SafetensorsFile& file, const checkpoint
     throw_input_error(file.path().string(), ": stream_map: dtype ", tensor.type.name, ", expected U8");
   }
   require_shape(file, tensor, expected);
-  std::vector<std::uint8_t> map(tensor.bytes);
-  std::memcpy(map.data(), tensor.data, tensor.bytes);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(tensor.data);
+  std::vector<std::uint8_t> map(bytes, bytes + tensor.bytes);
   if (!map.empty() &&
       gatefold_swap_ffn_check_stream_map(map.data(), static_cast<std::int64_t>(map.size())) != GATEFOLD_SUCCESS) {
     throw_input_error(file.path().string(), ": ", gatefold_last_error());
