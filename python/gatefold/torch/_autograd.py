@@ -72,6 +72,15 @@ def _gradients_of_gate_up(needed, dh, x, weights, pre, how):
     return dx, *d_weights, *d_biases
 
 
+def _save_with_pre_activations(ctx, inputs, output):
+    """Saves the tensors among the inputs, and the pre-activations where forward has returned them after its result."""
+    *tensors, ctx.how, save = inputs
+    pre = output[1:] if save else ()
+    if save:
+        ctx.mark_non_differentiable(*pre)
+    ctx.save_for_backward(*tensors, *pre)
+
+
 class ActAndMul(Function):
     @staticmethod
     def forward(gate, up, how):
@@ -131,11 +140,7 @@ class GateUp(Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        *tensors, ctx.how, save = inputs
-        pre = output[1:] if save else ()
-        if save:
-            ctx.mark_non_differentiable(*pre)
-        ctx.save_for_backward(*tensors, *pre)
+        _save_with_pre_activations(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx, dh, *_):
@@ -160,11 +165,7 @@ class Mlp(Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        *tensors, ctx.how, save = inputs
-        pre = output[1:] if save else ()
-        if save:
-            ctx.mark_non_differentiable(*pre)
-        ctx.save_for_backward(*tensors, *pre)
+        _save_with_pre_activations(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx, dy, *_):

@@ -44,7 +44,7 @@ constexpr std::int64_t copy_stride(std::int64_t run) { return run * 2 + line; }
 
 // The scratch: copied weights, then the sums.
 constexpr std::int64_t copy_bytes = tile_rows * copy_stride(run_of_one_group);
-constexpr std::int64_t scratch_bytes = copy_bytes + (most_sums + most_halves * most_rows * side) * 4;
+constexpr std::int64_t scratch_bytes = copy_bytes + (most_sums + most_rows * side) * 4;
 
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;

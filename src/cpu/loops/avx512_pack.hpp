@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cpu/loops/avx512_sums.hpp"
+#include "cpu/loops/avx512_transpose.hpp"
 
 // Weights and x as avx512_wide.hpp multiplies them: in fp32, by the lane of nest.hpp's vectors that an element falls
 // in, and by its position among those of its lane. [lane][position][64 rows] and [lane][position][12 tokens].
@@ -12,7 +13,7 @@ constexpr std::int64_t wide_group = 12;  // tokens
 constexpr std::int64_t wide_lanes = 16;
 
 // Of the positions of a lane in a block: floats from one lane to the next. A line more than there is, so that the 16
-// stores of a turned vector don't meet in one set of the cache.
+// stores of a transposed vector don't meet in one set of the cache.
 constexpr std::int64_t weights_lane(std::int64_t positions) { return positions * wide_rows + 16; }
 constexpr std::int64_t x_lane(std::int64_t positions) { return positions * wide_group + 16; }
 
@@ -22,33 +23,6 @@ constexpr std::int64_t positions_in_block = Policy::k_block / wide_lanes / Polic
 template <class Policy>
 GATEFOLD_LOOP std::int64_t positions_of(std::int64_t count) {
   return (count + Policy::step - 1) / Policy::step * Policy::parts;
-}
-
-// 16 x 16 floats, rows to columns.
-GATEFOLD_LOOP void turn_floats(__m512 (&v)[16]) {
-  __m512 quads[16];  // of four rows the columns j, j + 4, j + 8 and j + 12
-#pragma GCC unroll 4
-  for (int q = 0; q < 16; q += 4) {
-    const __m512 low01 = _mm512_unpacklo_ps(v[q], v[q + 1]);
-    const __m512 high01 = _mm512_unpackhi_ps(v[q], v[q + 1]);
-    const __m512 low23 = _mm512_unpacklo_ps(v[q + 2], v[q + 3]);
-    const __m512 high23 = _mm512_unpackhi_ps(v[q + 2], v[q + 3]);
-    quads[q] = _mm512_shuffle_ps(low01, low23, 0x44);
-    quads[q + 1] = _mm512_shuffle_ps(low01, low23, 0xee);
-    quads[q + 2] = _mm512_shuffle_ps(high01, high23, 0x44);
-    quads[q + 3] = _mm512_shuffle_ps(high01, high23, 0xee);
-  }
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    const __m512 low_ab = _mm512_shuffle_f32x4(quads[j], quads[j + 4], 0x44);
-    const __m512 high_ab = _mm512_shuffle_f32x4(quads[j], quads[j + 4], 0xee);
-    const __m512 low_cd = _mm512_shuffle_f32x4(quads[j + 8], quads[j + 12], 0x44);
-    const __m512 high_cd = _mm512_shuffle_f32x4(quads[j + 8], quads[j + 12], 0xee);
-    v[j] = _mm512_shuffle_f32x4(low_ab, low_cd, 0x88);
-    v[j + 4] = _mm512_shuffle_f32x4(low_ab, low_cd, 0xdd);
-    v[j + 8] = _mm512_shuffle_f32x4(high_ab, high_cd, 0x88);
-    v[j + 12] = _mm512_shuffle_f32x4(high_ab, high_cd, 0xdd);
-  }
 }
 
 // One step's part of 16 rows, of which `rows` are there, to a position of each lane. Whole vectors are stored: of fewer
@@ -67,7 +41,7 @@ GATEFOLD_LOOP void pack_position(const std::byte* const* row, int rows, std::int
           depth - k < Policy::step ? Policy::load_rest(at, part, static_cast<int>(depth - k)) : Policy::load(at, part);
     }
   }
-  turn_floats(v);
+  transpose(v);
 #pragma GCC unroll 16
   for (std::int64_t lane = 0; lane < wide_lanes; ++lane) _mm512_storeu_ps(out + lane * lane_stride, v[lane]);
 }

@@ -6,7 +6,7 @@ namespace gatefold::cpu {
 namespace {
 
 constexpr std::int64_t items_a_thread = 8;  // at least, so that no thread waits long for the last one
-constexpr std::int64_t few_tokens = 128;    // with which a panel of half as many rows is faster; measured
+constexpr std::int64_t few_tokens = 128;    // with which panels of half as many rows are faster (docs/kernels/cpu.md)
 constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory too often
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory t
 std::int64_t Cut::row_unit() const { return std::max(sums_granule, kernel.tile_rows / multiplied_halves); }
 
 std::int64_t Cut::most_sums_of(std::int64_t tokens) const {
-  return halves * round_up(std::min(most_rows * tokens, most_sums / halves), sums_granule);
+  return halves * round_up(std::min(most_rows / multiplied_halves * tokens, most_sums / halves), sums_granule);
 }
 
 // As many tokens as an item may have, in blocks of equal size, and as many rows as their sums leave room for; less of

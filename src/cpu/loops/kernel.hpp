@@ -13,10 +13,10 @@ namespace gatefold::cpu {
 // Rows of weights whose sums lie side by side.
 constexpr std::int64_t tile_rows_of_weights = 4;
 
-// The most that a panel has; gate's rows and up's make one panel of two halves.
-constexpr std::int64_t most_halves = 2;
-constexpr std::int64_t most_rows = 128;    // of a half
-constexpr std::int64_t most_sums = 69632;  // 272 KiB stay in the second-level cache: 128 rows with up to 544 tokens
+// A panel's rows are multiplied together: of gate_up half of them are gate's, half up's.
+constexpr std::int64_t most_halves = 2;    // whose sums an item holds
+constexpr std::int64_t most_rows = 128;    // of a panel
+constexpr std::int64_t most_sums = 69632;  // of both halves; 272 KiB stay in the second-level cache
 
 // x as a kernel packs it: blocks of k, each with all groups of tokens one after the other, so that the tokens of a
 // panel lie together in every block.

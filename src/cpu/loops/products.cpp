@@ -17,8 +17,8 @@
 //     gate, up = x . w_gate^T, x . w_up^T    as one panel; sums in the cache, [rows / 4][tokens][4]; each its bias
 //     act(gate) * up, then rounded once to the output's columns
 //
-// A panel's rows are found by the layout's map, so that nothing is packed, and one layout is as good as another. How
-// the work is divided shows in no result.
+// A panel's rows are found by the layout's map, so that weights are never put into another order ahead of time, and one
+// layout is as good as another. How the work is divided shows in no result.
 namespace gatefold::cpu {
 namespace {
 
@@ -36,7 +36,7 @@ std::int64_t token_limit(const Problem& p) {
   return most_elements / std::max<std::int64_t>({p.hidden_size, p.intermediate_size, 64});
 }
 
-using PanelRows = std::array<const std::byte*, most_halves * most_rows>;
+using PanelRows = std::array<const std::byte*, most_rows>;
 using RowValues = std::array<float, most_rows>;
 
 class LoopsExecutor final : public Executor {
