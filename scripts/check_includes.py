@@ -15,6 +15,8 @@ LAYERS = [
     ["src/swap_ffn"],
     ["src/dispatch"],
     ["src/cuda/sm90", "src/cuda/sm80", "src/cuda/simt", "src/cuda/elementwise"],
+    ["src/cuda/family"],
+    ["src/cuda/copy_engine"],
     ["src/cuda"],  # common/, and the list of implementations
     ["src/cpu"],
     ["src/core"],

@@ -37,6 +37,8 @@ struct Problem {
 
 // Validated pointers of one run: gatefold_args, in bytes. For packed layouts `up` is null and `gate` holds both halves.
 struct Operands {
+  static constexpr int unknown_device = -1;
+
   std::int64_t tokens = 0;
   const std::byte* x = nullptr;
   const std::byte* gate = nullptr;
@@ -50,6 +52,7 @@ struct Operands {
   const std::byte* up_bias = nullptr;
   const std::byte* down_bias = nullptr;
   const float* row_scale = nullptr;  // [tokens]: each token's sums are multiplied by its own, before any bias
+  int device = unknown_device;       // CUDA: the one that owns all of them, if that is known; then it is current, too
 };
 
 // One half of a pair (weight rows, or act_and_mul's columns) whatever the layout: line j begins at

@@ -1,5 +1,8 @@
 #include "dispatch/mlp.hpp"
 
+#if GATEFOLD_WITH_CUDA
+#include "cuda/common/executor.hpp"
+#endif
 #include "dispatch/registry.hpp"
 #include "dispatch/steps.hpp"
 
@@ -51,6 +54,14 @@ Operands operands_of_down(const Operands& whole, const Buffers& buffers) {
   return operands;
 }
 
+// CUDA devices are looked for once, not for each step.
+std::unique_ptr<Executor> on_one_device([[maybe_unused]] const Problem& problem, std::unique_ptr<Executor> steps) {
+#if GATEFOLD_WITH_CUDA
+  if (problem.device == Device::cuda) return cuda::on_one_device(problem, std::move(steps));
+#endif
+  return steps;
+}
+
 class ComposedMlp final : public Implementation {
  public:
   std::string_view name() const override { return "composed"; }
@@ -67,7 +78,7 @@ class ComposedMlp final : public Implementation {
     std::vector<Step> steps;
     steps.push_back({op_step(gate_up_of(problem)), operands_of_gate_up, problem.intermediate_size == 0});
     steps.push_back({op_step(down_of(problem)), operands_of_down});
-    return std::make_unique<Steps>(Arena({row_bytes}), std::move(steps));
+    return on_one_device(problem, std::make_unique<Steps>(Arena({row_bytes}), std::move(steps)));
   }
 };
 

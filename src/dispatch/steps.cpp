@@ -73,6 +73,7 @@ Status Steps::run(const Operands& whole) const {
     Operands operands = step.operands(whole, buffers);
     operands.workspace = whole.workspace + kept;
     operands.workspace_size = whole.workspace_size - kept;
+    operands.device = whole.device;
     if (Status status = step.executor->run(operands); !status.ok()) return status;
   }
   return {};

@@ -30,7 +30,7 @@ TEST(Eligibility, OfGateValuesHangsOnTheirRows) {
     problem.ld_out = problem.intermediate_size;
     problem.ld_gate = ld_gate;
     const Verdict verdict = sm90_products()->supports(problem);
-    return !verdict.eligible && verdict.reason == "ld_gate: not a multiple of 8 elements";
+    return !verdict.eligible && verdict.reason == "ld_gate: not a multiple of 16 bytes";
   };
   const Problem problem = gated_by_memory_problem(64, 72);
   for (const std::int64_t ld : {73, 76, 79, 84}) EXPECT_TRUE(names_gate(problem, ld)) << ld;

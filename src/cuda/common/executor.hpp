@@ -1,12 +1,29 @@
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "core/implementation.hpp"
 #include "cuda/common/device.hpp"
 
 namespace gatefold::cuda {
 
-// What every CUDA implementation's run has in common: find the device that owns the pointers, work there whatever
-// device is current, leave the current one as it was.
+// The device that owns a run's tensors, found, held against what Gatefold needs, and current as long as this lives,
+// whatever device was. Where Operands::device names it, all that has been done by whoever set it.
+class OwnerScope {
+ public:
+  OwnerScope(const Problem& problem, const Operands& operands);
+
+  const Status& status() const { return status_; }
+  int device() const { return device_; }
+
+ private:
+  int device_;
+  std::optional<DeviceScope> scope_;
+  Status status_;
+};
+
+// What every CUDA implementation's run has in common: it works on the device that owns the pointers.
 class DeviceExecutor : public Executor {
  public:
   explicit DeviceExecutor(const Problem& problem) : problem_(problem) {}
@@ -23,5 +40,8 @@ class DeviceExecutor : public Executor {
 
   Problem problem_;
 };
+
+// The same as `steps`, whose tensors are all of `problem`: their device is found once for all steps.
+std::unique_ptr<Executor> on_one_device(const Problem& problem, std::unique_ptr<Executor> steps);
 
 }  // namespace gatefold::cuda

@@ -13,10 +13,11 @@ struct Tensor {
   const void* data;  // null: the run does not touch it
 };
 
-// D = 0 leaves the operands of the product empty, and their pointers may then be anything.
+// D = 0 leaves the operands of the product empty, and F = 0 those of both of mlp's: their pointers may then be
+// anything.
 std::array<Tensor, 9> tensors_of(const Problem& p, const Operands& o) {
   const bool reads_gate_values = p.op == Op::act_and_mul || p.op == Op::gemm_gated;
-  const bool has_product = p.hidden_size > 0;
+  const bool has_product = p.hidden_size > 0 && (p.op != Op::mlp || p.intermediate_size > 0);
   const bool reads_up = p.op == Op::act_and_mul || has_product;
   return {{{"out", o.out},
            {"x", has_product ? o.x : nullptr},
