@@ -57,7 +57,7 @@ std::vector<Figure> figures_of(const Model& model) {
        [](Model& m, std::size_t) -> double& { return m.figures.exposed_epilogue_seconds; }},
       {"idle_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_share; }},
       {"left_out_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.left_out_share; }},
-      {"half_round", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.half_round; }},
+      {"subtile_round", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.subtile_round; }},
       {"exposed_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.exposed_share; }},
       {"most_of_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_share; }},
       {"latency_seconds", 0.02, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.latency_seconds; }}};
@@ -84,7 +84,7 @@ Model rough_model() {
                    .exposed_epilogue_seconds = 1e-6,
                    .idle_share = 1.0,
                    .left_out_share = 0.0,
-                   .half_round = 0.5,
+                   .subtile_round = 0.5,
                    .exposed_share = 0.1,
                    .most_of_share = 1.0,
                    .latency_seconds = 1e-6,

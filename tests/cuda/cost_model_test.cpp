@@ -14,7 +14,7 @@ constexpr double bytes_per_second = 4.3e12;
 constexpr Machine h200{132, bytes_per_second};
 
 // 128 tokens x 64 columns in clusters of two token tiles.
-constexpr Config small_tile{128, 128, 4, 2, 2, 1, Product::gate_up, false};
+constexpr Config small_tile{.tile_m = 128, .tile_n = 128, .stages = 4, .cluster_m = 2, .product = Product::gate_up};
 
 constexpr Kernel kernel_of(const Config& config, double teraflops) { return {config, teraflops, nullptr, nullptr}; }
 
@@ -32,7 +32,7 @@ double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tok
                             .exposed_epilogue_seconds = 1e-6,
                             .idle_share = 0.9,
                             .left_out_share = 0.3,
-                            .half_round = 0.6,
+                            .subtile_round = 0.6,
                             .exposed_share = 0.25,
                             .most_of_share = 5.0,
                             .latency_seconds = 1.6e-6,
@@ -75,13 +75,13 @@ TEST(CostModel, TheFirstTileOfARoundCostsTheMost) {
 TEST(CostModel, AFewTilesMoreAreSplit) {
   constexpr std::int64_t D = 8192;
   constexpr std::int64_t tokens = 256;
-  const Kernel kernel = kernel_of({256, 128, 5, 2, 1, 1, Product::gate_up, false}, 600.0);
+  const Kernel kernel = kernel_of({.tile_m = 256, .tile_n = 128, .stages = 5, .product = Product::gate_up}, 600.0);
   const auto rounds_more = [&](std::int64_t tiles) {
     const auto seconds = [&](std::int64_t n) { return seconds_of(kernel, gated_problem(D, n * 64), tokens, h200); };
     return (seconds(132 + tiles) - seconds(132)) / round_seconds(kernel, D);
   };
   EXPECT_GT(rounds_more(1), 0.37);
-  EXPECT_LT(rounds_more(66), 0.7);  // half_round, and what is not hidden of its weights' traffic
+  EXPECT_LT(rounds_more(66), 0.7);  // subtile_round, and what is not hidden of its weights' traffic
   EXPECT_GT(rounds_more(67), 0.87);
   EXPECT_LT(rounds_more(132), 1.2);  // its memory traffic is not all hidden
 }
@@ -108,7 +108,14 @@ TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {
 
 // Llama 405B's columns are 208 clusters of four with tiles of 64: seven rounds of 30, eight of 29.
 TEST(CostModel, CountsTheClustersOfFourThatAChipHolds) {
-  const Kernel kernel = kernel_of({160, 128, 5, 2, 1, 4, Product::gate_up, true, true}, 690.0);
+  const Kernel kernel = kernel_of({.tile_m = 160,
+                                   .tile_n = 128,
+                                   .stages = 5,
+                                   .cluster_n = 4,
+                                   .product = Product::gate_up,
+                                   .schedule = Schedule::pingpong,
+                                   .swap_ab = true},
+                                  690.0);
   const Problem problem = gated_problem(16384, 53248);
   const auto seconds = [&](int clusters) {
     return seconds_of(kernel, problem, 160, {132, bytes_per_second, clusters});
@@ -154,7 +161,8 @@ TEST(CostModel, AFewMultiprocessorsDontUseUpTheMemory) {
 
 // Halves of 128 rows come in one box where the weights are interleaved by 64, in sixteen where they are by 136.
 TEST(CostModel, ManyBoxesTakeLonger) {
-  const Kernel kernel = kernel_of({128, 256, 4, 2, 2, 1, Product::gate_up, false}, 700.0);
+  const Kernel kernel =
+      kernel_of({.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2, .product = Product::gate_up}, 700.0);
   const auto seconds = [&](std::int64_t block) {
     return seconds_of(kernel, gated_problem(4096, 8704, {LayoutKind::interleaved_gate_up, block}), 4096, h200);
   };

@@ -42,10 +42,10 @@ TEST(Eligibility, OfGateValuesHangsOnTheirRows) {
 TEST(Eligibility, EveryKernelOfAGateInMemoryCanBeForced) {
   Problem problem = gated_by_memory_problem(4096, 14336);
   const std::vector<std::string> names = sm90_products()->kernels(problem);
-  EXPECT_EQ(names, (std::vector<std::string>{"256x224 cluster 1x2 self-fed", "256x208 cluster 1x2 self-fed",
+  EXPECT_EQ(names, (std::vector<std::string>{"256x224 cluster 1x2 consumer-fed", "256x208 cluster 1x2 consumer-fed",
                                              "256x192 cluster 1x2", "128x256 cluster 2x1", "128x224 cluster 2x1",
-                                             "128x192 cluster 2x1 in turns", "128x160 cluster 2x1 in turns",
-                                             "128x128 cluster 1x1 in turns"}));
+                                             "128x192 cluster 2x1 pingpong", "128x160 cluster 2x1 pingpong",
+                                             "128x128 cluster 1x1 pingpong"}));
   problem.hidden_size = 128;  // two k-steps: too few where consumers ask for them
   EXPECT_EQ(sm90_products()->kernels(problem).size(), names.size() - 2);
 }
@@ -81,7 +81,7 @@ TEST(CompiledKernels, FitAMultiprocessor) {
       SCOPED_TRACE(name(c));
       EXPECT_LE(c.shared_bytes(), 227 * 1024);
       const int consumers = 128 * c.warpgroups;
-      if (c.producers) {
+      if (c.has_producers()) {
         EXPECT_LE(consumers * c.consumer_registers() + 128 * c.producer_registers(), 384 * 168);
         EXPECT_LE(c.accumulators() + 32, c.consumer_registers());
       } else {
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(all_families),
 // weights alone, or there are tokens for both halves of a tile from now on, so that a last round is dealt out in
 // halves.
 bool starts_anew(const Config& c, std::int64_t tokens) {
-  return tokens % (std::int64_t{c.tile_m} * c.cluster_m) == 1 || (c.halves() == 2 && tokens == c.tile_m / 2 + 1);
+  return tokens % (std::int64_t{c.tile_m} * c.cluster_m) == 1 || (c.subtiles() == 2 && tokens == c.tile_m / 2 + 1);
 }
 
 TEST_P(Families, TakeLongerForMoreTokens) {
@@ -216,10 +216,10 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     SCOPED_TRACE(name(c));
     const int clusters = h200.multiprocessors / c.cluster();
     bool whole = false;
-    bool split = c.halves() == 1;
+    bool split = c.subtiles() == 1;
     bool several_tiles = false;  // for each block
     bool empty_rows = false;
-    bool part_of_a_slab = c.halves() == 1;  // the second, of a whole tile
+    bool part_of_a_slab = c.subtiles() == 1;  // the second, of a whole tile
     bool part_of_columns = false;
     const bool two_weights = c.product == Product::gate_up;
     bool no_columns = two_weights && c.cluster_n == 1;  // for a producer thread, all around the ring

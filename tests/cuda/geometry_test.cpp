@@ -15,16 +15,25 @@
 namespace gatefold::cuda::sm90 {
 namespace {
 
-constexpr Config two_slabs{256, 176, 3, 2, 1, 2, Product::gate_up, false};
-constexpr Config one_slab{128, 224, 4, 2, 2, 1, Product::gate_up, false};
-constexpr Config in_turns{128, 128, 5, 2, 1, 1, Product::gate_up, true};
-constexpr Config transposed{160, 256, 3, 2, 1, 2, Product::gate_up, false, true};
-constexpr Config self_fed{256, 224, 3, 2, 1, 2, Product::gate_up, false, false, false};
-constexpr Config split_sums{128, 64, 8, 2, 1, 1, Product::gate_up, false, false, true, 2};
-constexpr Config of_four{96, 128, 6, 2, 1, 4, Product::gate_up, true, true};
-constexpr Config two_of_four_bring{208, 128, 4, 2, 1, 4, Product::gate_up, true, true};
-constexpr Config all_configs[] = {two_slabs, one_slab,   in_turns, transposed,
-                                  self_fed,  split_sums, of_four,  two_of_four_bring};
+constexpr Product gate_up = Product::gate_up;
+constexpr Config two_slabs{.tile_m = 256, .tile_n = 176, .stages = 3, .cluster_n = 2, .product = gate_up};
+constexpr Config one_slab{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_m = 2, .product = gate_up};
+constexpr Config pingpong{
+    .tile_m = 128, .tile_n = 128, .stages = 5, .product = gate_up, .schedule = Schedule::pingpong};
+constexpr Config swap_ab{
+    .tile_m = 160, .tile_n = 256, .stages = 3, .cluster_n = 2, .product = gate_up, .swap_ab = true};
+constexpr Config consumer_fed{
+    .tile_m = 256, .tile_n = 224, .stages = 3, .cluster_n = 2, .product = gate_up, .feed = Feed::consumers};
+constexpr Config split_sums{.tile_m = 128, .tile_n = 64, .stages = 8, .product = gate_up, .split_k = 2};
+constexpr Config swap_ab_of_four(int tile_m, int stages) {
+  Config c{.tile_m = tile_m, .tile_n = 128, .stages = stages, .cluster_n = 4, .product = gate_up, .swap_ab = true};
+  c.schedule = Schedule::pingpong;
+  return c;
+}
+constexpr Config of_four = swap_ab_of_four(96, 6);
+constexpr Config two_of_four_bring = swap_ab_of_four(208, 4);
+constexpr Config all_configs[] = {two_slabs,    one_slab,   pingpong, swap_ab,
+                                  consumer_fed, split_sums, of_four,  two_of_four_bring};
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
   for (const Config& c : all_configs) {
@@ -127,7 +136,7 @@ TEST(Geometry, BoxesHoldTheTokensOfATile) {
         const std::int64_t last = g.x_tail_rows > 0 ? g.x_tail_rows : g.x_box_rows;
         const std::int64_t rows = (boxes - 1) * g.x_box_rows + last;
         SCOPED_TRACE(testing::Message() << name(c) << ", " << T << " tokens, " << F << " columns");
-        EXPECT_LE(boxes, c.halves() * c.token_bringers());
+        EXPECT_LE(boxes, c.subtiles() * c.token_bringers());
         EXPECT_GE(rows, tokens);
         EXPECT_LT(rows, tokens + 8);
         EXPECT_EQ(g.x_box_rows % 8, 0);
@@ -212,20 +221,20 @@ TEST(Geometry, FewBoxesForBlocksThatTilesCut) {
 TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
   for (const auto& [hidden_size, fit] :
        {std::pair{1, false}, std::pair{128, false}, std::pair{129, true}, std::pair{4096, true}}) {
-    EXPECT_EQ(fits(self_fed, gated_problem(hidden_size, 14336)), fit) << hidden_size;
+    EXPECT_EQ(fits(consumer_fed, gated_problem(hidden_size, 14336)), fit) << hidden_size;
     EXPECT_TRUE(fits(two_slabs, gated_problem(hidden_size, 14336))) << hidden_size;
     const Kernel* taken =
         choose(kernels(DType::bf16, Product::gate_up), gated_problem(hidden_size, 14336), 512, {132, 4.3e12});
     ASSERT_NE(taken, nullptr);
-    EXPECT_TRUE(fit || taken->config.producers) << hidden_size;
+    EXPECT_TRUE(fit || taken->config.has_producers()) << hidden_size;
   }
 }
 
 // Producers with few registers ask for a half in one box: 64 rows take blocks of 32 and 64, and cut those of 24.
 TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
   constexpr Config few = two_of_four_bring;
-  constexpr Config enough{192, 128, 4, 2, 1, 4, Product::gate_up, true, true};
-  static_assert(few.crowded() && !enough.crowded());
+  constexpr Config enough = swap_ab_of_four(192, 4);
+  static_assert(few.few_registers() && !enough.few_registers());
   for (const auto& [block, fit] : {std::pair{1, true}, std::pair{32, true}, std::pair{64, true}, std::pair{128, true},
                                    std::pair{24, false}, std::pair{96, false}}) {
     EXPECT_EQ(fits(few, blocks_of(block)), fit) << block;
@@ -235,17 +244,18 @@ TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
 
 // A consumer has the time of a product to ask for a k-step: two boxes for each half of the weights, no more.
 TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
-  constexpr Config halves_of_104{256, 208, 3, 2, 1, 2, Product::gate_up, false, false, false};
+  constexpr Config halves_of_104{
+      .tile_m = 256, .tile_n = 208, .stages = 3, .cluster_n = 2, .product = gate_up, .feed = Feed::consumers};
   for (const auto& [block, fit, fits_104] :
        {std::tuple{1, true, true}, std::tuple{8, true, true}, std::tuple{16, true, true}, std::tuple{32, true, false},
         std::tuple{64, false, false}, std::tuple{112, true, false}}) {
-    EXPECT_EQ(fits(self_fed, blocks_of(block)), fit) << block;
+    EXPECT_EQ(fits(consumer_fed, blocks_of(block)), fit) << block;
     EXPECT_EQ(fits(halves_of_104, blocks_of(block)), fits_104) << block;
     for (std::int64_t tokens = 65; tokens <= 65536; tokens = tokens * 3 / 2) {
       const Kernel* taken = choose(kernels(DType::bf16, Product::gate_up), blocks_of(block), tokens, {132, 4.3e12});
       ASSERT_NE(taken, nullptr);
       const HalfBoxes boxes = half_boxes(taken->config, blocks_of(block));
-      EXPECT_TRUE(taken->config.producers || boxes.count(taken->config.tile_n / 2) <= 2)
+      EXPECT_TRUE(taken->config.has_producers() || boxes.count(taken->config.tile_n / 2) <= 2)
           << name(taken->config) << ", " << block;
     }
   }

@@ -55,6 +55,7 @@ Operands whole_operands(const Steps& steps) {
   Operands whole;
   whole.tokens = tokens;
   whole.x = workspace + 4096;
+  whole.device = 3;
   whole.workspace = workspace;
   whole.workspace_size = steps.workspace_size(tokens);
   return whole;
@@ -83,6 +84,7 @@ TEST(Steps, RunInOrderWithBuffersBetweenThem) {
   for (const Call& call : calls) {
     EXPECT_EQ(call.operands.workspace, workspace + 768);
     EXPECT_EQ(call.operands.workspace_size, 300U);
+    EXPECT_EQ(call.operands.device, 3) << "is looked up once, not by each step";
   }
 }
 

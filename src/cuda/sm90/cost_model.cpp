@@ -23,17 +23,17 @@ constexpr double bytes_per_second = 5.67e12;
 
 // That the busiest producer thread asks for in a k-step: the one of the tokens or that of a half of the weights.
 int boxes_per_step(const Config& c, const Geometry& g) {
-  return std::max(c.halves(), g.half_boxes.count(c.tile_n / 2));
+  return std::max(c.subtiles(), g.half_boxes.count(c.tile_n / 2));
 }
 
 // How much longer products take where consumers ask for more than a box of each half.
 double feeder_slowdown(const Config& c, const Geometry& g) {
-  return c.producers ? 1.0 : 1.0 + second_box_share * (g.half_boxes.count(c.tile_n / 2) - 1);
+  return c.has_producers() ? 1.0 : 1.0 + second_box_share * (g.half_boxes.count(c.tile_n / 2) - 1);
 }
 
 // Of the rows of the tiles' tokens, the share that is multiplied: slabs of 64 without a token are not.
 double multiplied_share(const Config& c, const Geometry& g) {
-  if (c.transposed) return 1.0;
+  if (c.swap_ab) return 1.0;
   return ceil_div(g.tokens, 64) * 64.0 / (static_cast<double>(g.m_tiles) * c.tile_m);
 }
 
@@ -54,7 +54,7 @@ constexpr Figures h200_figures{.fixed_seconds = 2.95e-6,
                                .exposed_epilogue_seconds = 1e-6,
                                .idle_share = 0.655,
                                .left_out_share = 0.23,
-                               .half_round = 0.725,
+                               .subtile_round = 0.725,
                                .exposed_share = 0.305,
                                .most_of_share = 6.48,
                                .latency_seconds = 1.74e-6,
@@ -80,8 +80,8 @@ bool fits_layout(const Config& config, const Problem& problem) {
 bool fits(const Config& config, const Problem& problem) {
   if (!fits_layout(config, problem)) return false;
   const int boxes = half_boxes(config, problem).count(config.tile_n / 2);
-  if (config.crowded()) return boxes == 1;
-  if (config.producers) return true;
+  if (config.few_registers()) return boxes == 1;
+  if (config.has_producers()) return true;
   return ceil_div(problem.hidden_size, Config::tile_k) >= config.stages && boxes <= most_boxes_of_a_feeder;
 }
 
@@ -96,9 +96,10 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const int tiles = g.cluster_tiles(c);
   const int whole_rounds = ceil_div(g.whole_tiles, clusters);
   const bool split = g.whole_tiles < tiles;
-  const int rounds = whole_rounds + (split ? 1 : 0);  // a half of a tile brings all of its weights
+  const int rounds = whole_rounds + (split ? 1 : 0);  // a subtile brings all of its tile's weights
   const double filled = static_cast<double>(tiles) / clusters;
-  const double effective = filled + figures.idle_share * (whole_rounds + (split ? figures.half_round : 0.0) - filled);
+  const double effective =
+      filled + figures.idle_share * (whole_rounds + (split ? figures.subtile_round : 0.0) - filled);
   // What is not multiplied saves its time where all tiles are alike, or else part of it.
   const double left_out = (1.0 - multiplied_share(c, g)) * (g.m_tiles == 1 ? 1.0 : figures.left_out_share);
   const double depth = D / c.split_k;  // of a block's sums
@@ -118,7 +119,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const double copies = std::max(arrivals, rounds * g.k_steps * boxes_per_step(c, g) * figures.box_seconds);
   const double exchange = c.split_k > 1 ? figures.exchange_seconds : 0.0;
   const double epilogues =
-      c.pingpong ? 0.0 : rounds * (epilogue_parts(c) * figures.exposed_epilogue_seconds + exchange);
+      c.pingpong() ? 0.0 : rounds * (epilogue_parts(c) * figures.exposed_epilogue_seconds + exchange);
   const double fixed = figures.fixed_seconds + (c.cluster() > 1 ? figures.cluster_seconds : 0.0);
   return std::max({arithmetic, traffic, copies}) + figures.exposed_share * std::min(arithmetic, traffic) + epilogues +
          fixed;

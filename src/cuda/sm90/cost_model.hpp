@@ -39,7 +39,7 @@ struct Figures {
   // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
   double idle_share;
   double left_out_share;  // of the time of slabs without tokens, what a product of several rows of tiles saves
-  double half_round;      // of half tiles, in rounds of whole ones: each half brings as many weights as a whole one
+  double subtile_round;   // of subtiles, in rounds of whole tiles: each brings as many weights as a whole one
   double exposed_share;   // of the shorter of arithmetic and memory traffic, what the longer does not hide
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
   // memory.

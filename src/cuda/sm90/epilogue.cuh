@@ -65,7 +65,7 @@ struct Epilogue {
 
   // Where a warpgroup's slab begins in the output, and box i of a pass's columns.
   static __device__ int row_of(const Tile& tile, int warpgroup, int slab) {
-    return tile.first_row + (config.pingpong ? slab : slab * config.warpgroups + warpgroup) * 64;
+    return tile.first_row + (config.pingpong() ? slab : slab * config.warpgroups + warpgroup) * 64;
   }
   static __device__ int column_of(const Tile& tile, int pass, int i) {
     return tile.n * config.columns() + pass * width + i * chunk;

@@ -9,77 +9,73 @@
 // without clusters.
 namespace gatefold::cuda::sm90 {
 
-struct TileShape {
-  int m, n, stages, cluster_m, cluster_n;
-  bool pingpong;
-  bool transposed = false;
-  bool producers = true;
-  int split_k = 1;
-};
-constexpr TileShape transposed(TileShape tile) {
-  tile.transposed = true;
-  return tile;
-}
-constexpr TileShape split(TileShape tile) {
-  tile.split_k = 2;
-  return tile;
-}
-constexpr TileShape self_fed(TileShape tile) {
-  tile.producers = false;
-  return tile;
-}
-
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
 // that share weights would 256 + 112. The accumulators of 208 and 224 columns need the producers' registers too. 14336
 // and 28672, the columns of Llama 8B and 70B, are 128 and 256 tiles of 224, so that 132 multiprocessors waste least;
 // 405B's 53248 are 512 of 208. Narrow ones make rounds of models of few columns, for which it takes too long that a
 // cluster meets.
-inline constexpr TileShape tile_256x224 = self_fed({256, 224, 3, 1, 2, false});
-inline constexpr TileShape tile_256x208 = self_fed({256, 208, 3, 1, 2, false});
-inline constexpr TileShape tile_256x192{256, 192, 3, 1, 2, false};
-inline constexpr TileShape tile_256x176{256, 176, 3, 1, 2, false};
-inline constexpr TileShape alone_256x176{256, 176, 3, 1, 1, false};
-inline constexpr TileShape alone_256x128{256, 128, 4, 1, 1, false};
+inline constexpr Config tile_256x224{
+    .tile_m = 256, .tile_n = 224, .stages = 3, .cluster_n = 2, .feed = Feed::consumers};
+inline constexpr Config tile_256x208{
+    .tile_m = 256, .tile_n = 208, .stages = 3, .cluster_n = 2, .feed = Feed::consumers};
+inline constexpr Config tile_256x192{.tile_m = 256, .tile_n = 192, .stages = 3, .cluster_n = 2};
+inline constexpr Config tile_256x176{.tile_m = 256, .tile_n = 176, .stages = 3, .cluster_n = 2};
+inline constexpr Config alone_256x176{.tile_m = 256, .tile_n = 176, .stages = 3};
+inline constexpr Config alone_256x128{.tile_m = 256, .tile_n = 128, .stages = 4};
 // From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
-inline constexpr TileShape tile_128x256{128, 256, 4, 2, 1, false};
-inline constexpr TileShape tile_128x224{128, 224, 4, 2, 1, false};
-inline constexpr TileShape tile_128x192{128, 192, 4, 2, 1, true};
-inline constexpr TileShape tile_128x160{128, 160, 5, 2, 1, true};
-inline constexpr TileShape tile_128x144{128, 144, 5, 2, 1, true};
+inline constexpr Config tile_128x256{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2};
+inline constexpr Config tile_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_m = 2};
+inline constexpr Config tile_128x192{
+    .tile_m = 128, .tile_n = 192, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
+inline constexpr Config tile_128x160{
+    .tile_m = 128, .tile_n = 160, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
+inline constexpr Config tile_128x144{
+    .tile_m = 128, .tile_n = 144, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
 // Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
 // come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
-inline constexpr TileShape row_128x224{128, 224, 4, 1, 2, false};
-inline constexpr TileShape row_128x208{128, 208, 4, 1, 2, false};
-inline constexpr TileShape row_128x144{128, 144, 6, 1, 2, false};
-inline constexpr TileShape alone_128x192{128, 192, 4, 1, 1, true};
-inline constexpr TileShape alone_128x160{128, 160, 5, 1, 1, true};
-inline constexpr TileShape alone_128x128{128, 128, 5, 1, 1, true};
-inline constexpr TileShape alone_128x96{128, 96, 7, 1, 1, true};
-inline constexpr TileShape alone_128x64{128, 64, 8, 1, 1, true};
+inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};
+inline constexpr Config row_128x208{.tile_m = 128, .tile_n = 208, .stages = 4, .cluster_n = 2};
+inline constexpr Config row_128x144{.tile_m = 128, .tile_n = 144, .stages = 6, .cluster_n = 2};
+inline constexpr Config alone_128x192{.tile_m = 128, .tile_n = 192, .stages = 4, .schedule = Schedule::pingpong};
+inline constexpr Config alone_128x160{.tile_m = 128, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong};
+inline constexpr Config alone_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .schedule = Schedule::pingpong};
+inline constexpr Config alone_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .schedule = Schedule::pingpong};
+inline constexpr Config alone_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .schedule = Schedule::pingpong};
 // Too few tiles for all multiprocessors, of long sums (DeepSeek-V3's experts).
-inline constexpr TileShape split_128x128 = split({128, 128, 5, 1, 1, false});
-inline constexpr TileShape split_128x64 = split({128, 64, 8, 1, 1, false});
+inline constexpr Config split_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .split_k = 2};
+inline constexpr Config split_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .split_k = 2};
 // Tokens that leave much of tiles of 128 and 256 empty: up to 80 or 96, 129 to 160, 192 and 208, and multiples. A
-// warpgroup takes 64 rows of gate and 64 of up, 64 columns in turns. Four blocks that share tokens ask L2 for least,
-// but a few multiprocessors belong to no cluster of four: that pays where memory is the bound.
-inline constexpr TileShape alone_80x128 = transposed({80, 128, 6, 1, 1, true});
-inline constexpr TileShape tile_96x128 = transposed({96, 128, 6, 1, 2, true});
-inline constexpr TileShape four_96x128 = transposed({96, 128, 6, 1, 4, true});
-inline constexpr TileShape tile_160x128 = transposed({160, 128, 5, 1, 2, true});
-inline constexpr TileShape four_160x128 = transposed({160, 128, 5, 1, 4, true});
-inline constexpr TileShape tile_192x128 = transposed({192, 128, 4, 1, 2, true});
-inline constexpr TileShape tile_208x128 = transposed({208, 128, 4, 1, 2, true});
-inline constexpr TileShape four_208x128 = transposed({208, 128, 4, 1, 4, true});
+// warpgroup takes 64 rows of gate and 64 of up, 64 columns in ping-pong. Four blocks that share tokens ask L2 for
+// least, but a few multiprocessors belong to no cluster of four: that pays where memory is the bound.
+inline constexpr Config alone_80x128{
+    .tile_m = 80, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config tile_96x128{
+    .tile_m = 96, .tile_n = 128, .stages = 6, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config four_96x128{
+    .tile_m = 96, .tile_n = 128, .stages = 6, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config tile_160x128{
+    .tile_m = 160, .tile_n = 128, .stages = 5, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config four_160x128{
+    .tile_m = 160, .tile_n = 128, .stages = 5, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config tile_192x128{
+    .tile_m = 192, .tile_n = 128, .stages = 4, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config tile_208x128{
+    .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config four_208x128{
+    .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 
-template <const TileShape& tile, class E, Product product>
+constexpr Config with_product(Config tile, Product product) {
+  tile.product = product;
+  return tile;
+}
+
+template <const Config& tile, class E, Product product>
 struct Shape {
-  static constexpr Config config{tile.m,          tile.n,         tile.stages, 2,
-                                 tile.cluster_m,  tile.cluster_n, product,     tile.pingpong,
-                                 tile.transposed, tile.producers, tile.split_k};
+  static constexpr Config config = with_product(tile, product);
   using Element = E;
 };
 
-template <const TileShape& tile, class E, Product product>
+template <const Config& tile, class E, Product product>
 constexpr Kernel kernel_of(double teraflops) {
   using S = Shape<tile, E, product>;
   return {S::config, teraflops, launch<S>, resident_clusters<S>};
@@ -115,9 +111,9 @@ constexpr std::array plain_kernels{
     kernel_of<alone_128x128, E, Product::plain>(651.0),
 };
 
-// gemm's tiles, and two whose warpgroups take turns: the activation is of as many columns as the product, twice
-// gate_up's, and there the other warpgroup multiplies meanwhile. Not measured yet: the rates are those of the same
-// tiles above.
+// gemm's tiles, and two ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and there
+// the other warpgroup multiplies meanwhile. The rates are those of the same tiles above; what the kernels reach is in
+// results/h200/gemm_gated_tiles.json.
 template <class E>
 constexpr std::array gated_by_memory_kernels{
     kernel_of<tile_256x224, E, Product::gated_by_memory>(733.5),

@@ -39,8 +39,7 @@ class Feeder {
   __device__ void begin(const Tile& first) const {
     Place& at = place();
     at.next = loader().boxes_of(first);
-    loader().prefetch_weights(at.next);
-    wait_for_previous_grid();
+    loader().begin(at.next);
     for (int slot = 0; slot < config.stages; ++slot) bring(at.next, slot, slot);
   }
 

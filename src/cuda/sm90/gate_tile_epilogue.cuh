@@ -10,7 +10,7 @@ namespace gatefold::cuda::sm90 {
 // has a barrier of its own, `came`.
 //
 // All of it is one warpgroup's own affair, whichever tile it has: blocks of a cluster each bring their own gate tile,
-// and warpgroups in turns each have a tile and buffers of their own. Of a tile with tokens for the warpgroup, slab s:
+// and ping-pong warpgroups each have a tile and buffers of their own. Of a tile with tokens for the warpgroup, slab s:
 //
 //   elected thread  | main loop, after k-step 0 | main loop | pass 0: h stored | reads done        | pass 1: h stored |
 //                   | reads of the tile before  |           | to shared memory,| expect, load      | to shared memory,|
@@ -38,7 +38,7 @@ struct GateTileEpilogue {
   static constexpr Swizzle swizzle = Staging::swizzle;
   static constexpr int store_rows = Staging::store_rows;
   static constexpr bool has_inputs = true;
-  static_assert(Staging::passes == 2 && !config.transposed && config.split_k == 1);
+  static_assert(Staging::passes == 2 && !config.swap_ab && config.split_k == 1);
 
   struct Arguments {
     CUtensorMap gate;  // [T, F], in the output's boxes

@@ -28,7 +28,7 @@ std::int32_t x_box_rows(const Config& c, std::int64_t tokens, bool halved) {
 }
 
 // Only rows with tokens are brought, in whole swizzle atoms of 8: a row that the copy engine has to fill with zeros
-// takes it 4 ns and more, one of memory less than 1 (docs/kernels/sm90.md).
+// takes it 4 to 5 ns, one of memory 1.3 or less (docs/kernels/sm90_log.md).
 std::int32_t x_tail_rows(std::int64_t tokens, std::int32_t box_rows) {
   return static_cast<std::int32_t>(ceil_div(tokens % box_rows, 8) * 8);
 }
@@ -38,11 +38,11 @@ std::int32_t half_tail_rows(const HalfBoxes& boxes, std::int64_t columns, std::i
   return boxes.edge_rows > 0 ? 0 : static_cast<std::int32_t>(columns % half);
 }
 
-// Every cluster has as many whole tiles as any other. What is left over, if their halves are no more than the clusters,
-// is half a round instead of a whole one.
+// Every cluster has as many whole tiles as any other. What is left over, if their subtiles are no more than the
+// clusters, is a round of subtiles instead of a whole one.
 std::int32_t whole_tiles(const Config& c, std::int64_t tokens, std::int32_t tiles, std::int32_t clusters) {
   const std::int32_t left = tiles % clusters;
-  return c.halves() == 2 && tokens > c.tile_m / 2 && 2 * left <= clusters ? tiles - left : tiles;
+  return c.subtiles() == 2 && tokens > c.tile_m / 2 && 2 * left <= clusters ? tiles - left : tiles;
 }
 
 }  // namespace

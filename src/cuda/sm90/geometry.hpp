@@ -32,7 +32,7 @@ struct Geometry {
   std::int32_t k_steps;           // of a block: ceil(D / tile_k), or its share of them
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
   std::int32_t n_tiles;           // likewise of the output's columns
-  std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed half by half
+  std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed as subtiles
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
   std::int32_t x_box_rows;        // tokens in a box of x: box_rows(), or fewer where there are fewer tokens
   std::int32_t x_tail_rows;       // in the last tokens' box, a multiple of 8; 0 where they fill one of x_box_rows
@@ -44,7 +44,7 @@ struct Geometry {
   std::int32_t leg_end;
 
   constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.tiles_per_cluster(); }
-  // That the scheduler deals out: whole tiles and halves.
+  // That the scheduler deals out: whole tiles and subtiles.
   constexpr std::int32_t shares(const Config& c) const { return cluster_tiles(c) + (cluster_tiles(c) - whole_tiles); }
 };
 

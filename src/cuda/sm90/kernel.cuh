@@ -6,15 +6,15 @@
 #include "cuda/sm90/gate_tile_epilogue.cuh"
 #include "cuda/sm90/mainloop.cuh"
 #include "cuda/sm90/producer.cuh"
-#include "cuda/sm90/transposed_epilogue.cuh"
+#include "cuda/sm90/swap_ab_epilogue.cuh"
 
 namespace gatefold::cuda::sm90 {
 
 // Of accumulators whose rows are tokens, or weight rows.
 template <Config config, class Element>
-using EpilogueOf = std::conditional_t<
-    config.product == Product::gated_by_memory, GateTileEpilogue<config, Element>,
-    std::conditional_t<config.transposed, TransposedEpilogue<config, Element>, Epilogue<config, Element>>>;
+using EpilogueOf =
+    std::conditional_t<config.product == Product::gated_by_memory, GateTileEpilogue<config, Element>,
+                       std::conditional_t<config.swap_ab, SwapAbEpilogue<config, Element>, Epilogue<config, Element>>>;
 
 // gate_up, gemm and gemm_gated for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep
 // a ring of k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
@@ -72,8 +72,7 @@ class Block {
     const Loader<config, Element> loader = loader_of(warp);
     const Producer<config, Element> producer(loader, storage_.slots, storage_.ring, storage_.producer);
     if (threadIdx.x % 32 == 0 && warp < parts && loader.brings_something()) {
-      loader.prefetch_weights(loader.boxes_of(scheduler_.tile()));
-      wait_for_previous_grid();
+      loader.begin(loader.boxes_of(scheduler_.tile()));
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
       }
@@ -83,15 +82,15 @@ class Block {
 
   __device__ void consume() {
     const int warpgroup = uniform_warpgroup();
-    // In turns, a warpgroup takes every warpgroups-th tile and steps over the others' part of the ring.
-    constexpr int turns = config.pingpong ? config.warpgroups : 1;
-    const int turn = config.pingpong ? warpgroup : 0;
-    if (turn == 1) Turns<config>::pass_on(turn);  // warpgroup 0 begins
+    // In ping-pong, a warpgroup takes every warpgroups-th tile and steps over the others' part of the ring.
+    constexpr int turns = config.pingpong() ? config.warpgroups : 1;
+    const int turn = config.pingpong() ? warpgroup : 0;
+    if (turn == 1) PingPong<config>::pass_on(turn);  // warpgroup 0 begins
     scheduler_.advance(turn);
     position_.advance(turn * geometry_.k_steps);
     for (; !scheduler_.done(); scheduler_.advance(turns), position_.advance((turns - 1) * geometry_.k_steps)) {
-      Turns<config>::begin(turn);
-      compute_tile(config.pingpong ? 0 : warpgroup, turn, [](const auto& /*where*/, int /*step*/) {});
+      PingPong<config>::wait_turn(turn);
+      compute_tile(config.pingpong() ? 0 : warpgroup, turn, [](const auto& /*where*/, int /*step*/) {});
     }
     if (threadIdx.x % 128 == 0) store_wait_read();
   }
@@ -137,13 +136,13 @@ class Block {
       Mainloop::template multiply<1>(geometry_, storage_.slots, storage_.ring, place_, position_, warpgroup, tCrC,
                                      released);
     } else {
-      Mainloop::let_pass(geometry_, storage_.ring, place_, position_, refill);
+      Mainloop::skip_tile(geometry_, storage_.ring, place_, position_, refill);
     }
-    Turns<config>::pass_on(turn);
+    PingPong<config>::pass_on(turn);
     // Anew, so that no register holds them beside the accumulators.
     const Tile tile = scheduler_.tile_again();
     const int thread = thread_again();
-    const int stored = tile.template slabs_of<config>(config.pingpong ? 0 : thread / 128, geometry_.tokens);
+    const int stored = tile.template slabs_of<config>(config.pingpong() ? 0 : thread / 128, geometry_.tokens);
     if (stored == 0) return;
     if constexpr (config.split_k > 1) {
       if (!exchange_.complete(storage_.exchange, place_, stored, thread, tCrC)) return;
@@ -185,10 +184,10 @@ template <class Shape>
 __global__ __launch_bounds__(Shape::config.threads(),
                              1) void kernel(const __grid_constant__ Arguments<Shape> arguments) {
   constexpr Config config = Shape::config;
-  static_assert(config.producers || (!config.pingpong && !config.transposed && config.cluster_m == 1));
-  static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.producers &&
-                                        !config.pingpong && !config.transposed && config.tiles_per_cluster() == 1));
-  static_assert(!config.producers ||
+  static_assert(config.has_producers() || (!config.pingpong() && !config.swap_ab && config.cluster_m == 1));
+  static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.has_producers() &&
+                                        !config.pingpong() && !config.swap_ab && config.tiles_per_cluster() == 1));
+  static_assert(!config.has_producers() ||
                 128 * (config.producer_registers() + config.warpgroups * config.consumer_registers()) <=
                     config.launch_registers());
   using Storage = typename Block<Shape>::Storage;
@@ -219,7 +218,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
 
   ptx::launch_next_grid();
   Block<Shape> block(arguments, place, storage);
-  if constexpr (!config.producers) {
+  if constexpr (!config.has_producers()) {
     block.feed_and_consume();
   } else if (threadIdx.x >= 128 * config.warpgroups) {
     register_limit_lower<config.producer_registers()>();

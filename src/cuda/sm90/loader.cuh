@@ -68,7 +68,7 @@ class Loader {
   // stored.
   __device__ TileBoxes boxes_of(const Tile& tile) const {
     const int box_rows = geometry_.x_box_rows;
-    const int boxes = tile.half ? 1 : config.halves();  // of each block
+    const int boxes = tile.subtile ? 1 : config.subtiles();  // of each block
     const int tokens = max(geometry_.tokens - tile.first_row, 0);
     const int with_tokens = min(boxes * config.token_bringers(), (tokens + box_rows - 1) / box_rows);
     const int first = static_cast<int>(place_.n) * boxes;
@@ -128,6 +128,13 @@ class Loader {
     });
   }
 
+  // By each thread that asks for operands, before the first that it asks for: the kernel before may still write them.
+  __device__ void begin(const TileBoxes& first) const {
+    prefetch_weights(first);
+    wait_for_previous_grid();
+  }
+
+ private:
   // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
   // as well, so this may run before that kernel has ended.
   __device__ void prefetch_weights(const TileBoxes& tile) const {
@@ -139,10 +146,9 @@ class Loader {
     }
   }
 
- private:
   static constexpr int half_rows = config.tile_n / 2;
 
-  __device__ int half() const { return config.crowded() ? producer_part<config>() : static_cast<int>(part_); }
+  __device__ int half() const { return config.few_registers() ? producer_part<config>() : static_cast<int>(part_); }
 
   // Where a k-step of this block's share begins. Those past column D, of the last block, are zeros.
   __device__ int column_of(int step) const {
@@ -164,7 +170,7 @@ class Loader {
     const HalfMaps& maps = halves_[half()];
     const HalfBoxes& boxes = geometry_.half_boxes;
     HalfRow at = tile.half_row;
-    if (config.crowded() || boxes.edge_rows == 0) {
+    if (config.few_registers() || boxes.edge_rows == 0) {
       if (tile.rows_there > 0) box(tile.rows_there == half_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
       return;
     }

@@ -11,12 +11,12 @@ namespace gatefold::cuda::sm90 {
 // up, so that a thread's accumulators for gate column j and for up column j are tile_n / 4 registers apart in the same
 // thread.
 //
-// Transposed, one per 64 weight rows: N = tile_m tokens. Of its two slabs a warpgroup has gate's 64 rows in the first
+// With swap-AB, one per 64 weight rows: N = tile_m tokens. Of its two slabs a warpgroup has gate's 64 rows in the first
 // and up's in the second, and so again both of a column in the same thread.
 template <Config config, class Element>
 struct Mainloop {
-  static constexpr int rows = config.transposed ? config.tile_n : config.tile_m;  // of the tile's wgmmas
-  static constexpr int columns = config.transposed ? config.tile_m : config.tile_n;
+  static constexpr int rows = config.swap_ab ? config.tile_n : config.tile_m;  // of the tile's wgmmas
+  static constexpr int columns = config.swap_ab ? config.tile_m : config.tile_n;
   using Atom =
       decltype(cute::SM90::GMMA::ss_op_selector<Element, Element, float,
                                                 cute::Shape<cute::Int<64>, cute::Int<columns>, cute::Int<16>>>());
@@ -40,10 +40,9 @@ struct Mainloop {
                                   int warpgroup, Accumulator& tCrC, Released released) {
     using namespace cute;
     const std::uint32_t lane = threadIdx.x % 32;
-    auto sA =
-        make_tensor(make_smem_ptr(config.transposed ? slots.b : slots.a), SmemLayoutA{});  // (rows, tile_k, stages)
+    auto sA = make_tensor(make_smem_ptr(config.swap_ab ? slots.b : slots.a), SmemLayoutA{});  // (rows, tile_k, stages)
     auto sB =
-        make_tensor(make_smem_ptr(config.transposed ? slots.a : slots.b), SmemLayoutB{});  // (columns, tile_k, stages)
+        make_tensor(make_smem_ptr(config.swap_ab ? slots.a : slots.b), SmemLayoutB{});  // (columns, tile_k, stages)
     TiledMma tiled_mma;
     auto thr_mma = tiled_mma.get_slice(warpgroup * 128);
     auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, mma_m, mma_k, stages): descriptors
@@ -83,8 +82,8 @@ struct Mainloop {
 
   // Instead, by a warpgroup that has none of the tile's tokens: the others' k-steps come and go.
   template <class Released>
-  static __device__ void let_pass(const Geometry& geometry, Ring<config>& ring, const ClusterPlace<config>& place,
-                                  RingPosition<config.stages>& position, Released released) {
+  static __device__ void skip_tile(const Geometry& geometry, Ring<config>& ring, const ClusterPlace<config>& place,
+                                   RingPosition<config.stages>& position, Released released) {
     for (int step = 0; step < geometry.k_steps; ++step) {
       barrier_wait(&ring.full[position.slot], position.phase);
       __syncwarp();  // no lane may still wait when the slot is filled again: it would wait for the phase after

@@ -7,17 +7,17 @@ namespace gatefold::cuda::sm90 {
 
 // Named barriers of a thread block. 0 is __syncthreads'. Each warpgroup has two: one for its own threads around its
 // stores, and one on which it waits for its turn at the ring.
-enum NamedBarrier : int { block_barrier = 0, first_store_barrier = 1, first_turn_barrier = 4 };
+enum NamedBarrier : int { block_barrier = 0, first_store_barrier = 1, first_pingpong_barrier = 4 };
 
-// Warpgroups in turns (config.pingpong): one may wait for its k-steps only when the one before has seen all of its own.
+// Of a ping-pong schedule's warpgroups one may wait for its k-steps only when the one before has seen all of its own.
 // The parity of an mbarrier tells a phase from the next, not from the one after that.
 template <Config config>
-struct Turns {
-  static __device__ void begin(int warpgroup) {
-    if constexpr (config.pingpong) named_barrier_sync(first_turn_barrier + warpgroup, 256);
+struct PingPong {
+  static __device__ void wait_turn(int warpgroup) {
+    if constexpr (config.pingpong()) named_barrier_sync(first_pingpong_barrier + warpgroup, 256);
   }
   static __device__ void pass_on(int warpgroup) {
-    if constexpr (config.pingpong) named_barrier_arrive(first_turn_barrier + (warpgroup ^ 1), 256);
+    if constexpr (config.pingpong()) named_barrier_arrive(first_pingpong_barrier + (warpgroup ^ 1), 256);
   }
 };
 
@@ -90,7 +90,7 @@ struct Ring {
   static constexpr int sharing_blocks = config.cluster_m + config.cluster_n - 1;
   // Of a block: for the tokens, and for both halves of the weights or the one that it brings for two. Consumers that
   // ask (feeder.cuh) miss no phase: empty[s] waits for their own warps.
-  static constexpr int producer_threads = config.producers ? 1 + 2 / config.cluster_m : 1;
+  static constexpr int producer_threads = config.has_producers() ? 1 + 2 / config.cluster_m : 1;
 
   __device__ void init() {
     for (int s = 0; s < config.stages; ++s) {

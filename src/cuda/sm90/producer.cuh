@@ -17,7 +17,7 @@ class Producer {
   // Fills the ring with its part of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
     TileBoxes own;
-    TileBoxes& boxes = config.crowded() ? storage_[producer_part<config>()] : own;
+    TileBoxes& boxes = config.few_registers() ? storage_[producer_part<config>()] : own;
     boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {

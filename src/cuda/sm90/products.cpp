@@ -93,7 +93,7 @@ struct Family {
     const Geometry geometry = geometry_of(config, p, tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
     const int legs = ceil_div(geometry.shares(config), shares_per_leg(config, geometry, clusters));
-    return concat(sm90::name(config), ", ", config.stages, " stages", split ? ", the last round in half tiles" : "",
+    return concat(sm90::name(config), ", ", config.stages, " stages", split ? ", the last round in subtiles" : "",
                   legs > 1 ? concat(", ", legs, " launches") : "");
   }
 

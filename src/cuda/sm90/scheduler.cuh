@@ -5,21 +5,21 @@
 
 namespace gatefold::cuda::sm90 {
 
-// A tile of the output, or one half of its tokens.
+// A tile of the output, or a subtile of half its tokens.
 struct Tile {
   std::int32_t first_row;
   std::int32_t n;
-  bool half;
+  bool subtile;
 
   // Of the slabs that a warpgroup takes of the tile, 64 tokens every 64 x warpgroups_per_tile(), how many have a token
   // in them: no others are multiplied.
   template <Config config>
   __device__ int slabs_of(int warpgroup, std::int32_t tokens) const {
-    if (config.transposed) return config.slabs();
+    if (config.swap_ab) return config.slabs();
     constexpr int stride = 64 * config.warpgroups_per_tile();
     const int left = tokens - first_row - 64 * warpgroup;
     if (left <= 0) return 0;
-    return half || left <= stride ? 1 : config.slabs();
+    return subtile || left <= stride ? 1 : config.slabs();
   }
 };
 
@@ -32,7 +32,7 @@ struct Tile {
 //     |  1  3  5  7  9 ..
 //     v  next band
 //
-// Where the last round would leave half of the clusters idle or more, its tiles are dealt out half by half.
+// Where the last round would leave half of the clusters idle or more, its tiles are dealt out as subtiles.
 template <Config config>
 class TileScheduler {
  public:
@@ -53,9 +53,9 @@ class TileScheduler {
  private:
   __device__ Tile tile_of(std::uint32_t at) const {
     const std::uint32_t whole = geometry_.whole_tiles;
-    const bool half = at >= whole;
-    const std::uint32_t index = half ? whole + (at - whole) / 2 : at;
-    const std::uint32_t half_row = half && (at - whole) % 2 == 1 ? config.tile_m / 2 : 0;
+    const bool subtile = at >= whole;
+    const std::uint32_t index = subtile ? whole + (at - whole) / 2 : at;
+    const std::uint32_t subtile_row = subtile && (at - whole) % 2 == 1 ? config.tile_m / 2 : 0;
 
     const std::uint32_t group = geometry_.group_m;
     const std::uint32_t band_size = group * n_clusters();
@@ -63,8 +63,8 @@ class TileScheduler {
     const std::uint32_t within = index % band_size;
     const std::uint32_t height = min(group, m_clusters() - first);
     const std::uint32_t m = (first + within % height) * config.cluster_m + place_.m;
-    return {static_cast<std::int32_t>(m * config.tile_m + half_row),
-            static_cast<std::int32_t>(within / height * config.cluster_n + place_.n), half};
+    return {static_cast<std::int32_t>(m * config.tile_m + subtile_row),
+            static_cast<std::int32_t>(within / height * config.cluster_n + place_.n), subtile};
   }
 
   __device__ std::uint32_t m_clusters() const { return geometry_.m_tiles / config.cluster_m; }

@@ -4,14 +4,14 @@
 
 namespace gatefold::cuda::sm90 {
 
-// As Epilogue, of a tile whose products are transposed: a thread holds two neighbouring tokens of column r and of r + 8
-// for every eight tokens, gate's in the first slab and up's in the second. A transposing stmatrix turns them on their
-// way to shared memory.
+// As Epilogue, of a tile whose products have weight rows for rows (swap-AB): a thread holds two neighbouring tokens of
+// column r and of r + 8 for every eight tokens, gate's in the first slab and up's in the second. A transposing stmatrix
+// turns them on their way to shared memory.
 //
 // Each warpgroup stages 64 columns of all the tile's tokens, in rows of 128 bytes that are swizzled as the store's
 // descriptor says: 16-byte piece p of row r lies at piece p ^ (r % 8).
 template <Config config, class Element>
-struct TransposedEpilogue {
+struct SwapAbEpilogue {
   static constexpr int chunk = 64;
   static constexpr Swizzle swizzle = Swizzle::bytes_128;
   static constexpr int store_rows = config.tile_m;
@@ -37,7 +37,7 @@ struct TransposedEpilogue {
     fence_async_shared();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
     if (elected) {
-      const int column = tile.n * config.columns() + (config.pingpong ? 0 : warpgroup * chunk);
+      const int column = tile.n * config.columns() + (config.pingpong() ? 0 : warpgroup * chunk);
       store_tile_2d(&out, mine, column, tile.first_row);
       store_commit();
     }
