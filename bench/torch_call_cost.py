@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What a call of gatefold.torch.gate_up costs above its work: an empty batch, so there is none. Microseconds.
 
-python bench/torch_call_cost.py     # in an environment with torch and the package
+python bench/torch_call_cost.py [--device cuda]     # in an environment with torch and the package
 """
 
+import argparse
 import timeit
 
 import torch
@@ -19,6 +20,9 @@ def cost(call) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    torch.set_default_device(parser.parse_args().device)
     x, gate, up = torch.randn(0, 16), torch.randn(16, 16), torch.randn(16, 16)
     with_gradient = gate.clone().requires_grad_()
     rows = gate.t()

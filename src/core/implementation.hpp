@@ -18,7 +18,7 @@ namespace gatefold {
 struct Verdict {
   bool eligible = false;
   std::string reason;
-  std::int64_t min_tokens = 0;
+  std::int64_t min_tokens = 0;  // above max_tokens: it is taken by name alone
   std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max();
   bool every_pointer = true;  // false: its executor may refuse pointers by their alignment (Executor::accepts)
 

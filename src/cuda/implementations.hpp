@@ -7,10 +7,13 @@ namespace gatefold::cuda {
 
 const Implementation* vector_act_and_mul();
 
+// gemm and gate_up, for few tokens.
+const Implementation* decode_products();
+
 // gemm, gemm_gated and gate_up.
 const Implementation* sm90_products();
 
-// The same.
+// The same as sm90's.
 const Implementation* sm80_products();
 // gate_up with the weight rows alternating one by one: the published scheme, to compare with.
 const Implementation* sm80_even_odd_gate_up();

@@ -165,6 +165,9 @@ std::string Selection::reason(std::size_t index, std::int64_t tokens) const {
   }
   if (forced()) return concat("passed over: ", chosen.implementation->name(), " was forced by name");
   if (candidate.verdict.wants(tokens)) return concat("passed over: ", chosen.implementation->name(), " comes first");
+  if (candidate.verdict.max_tokens < candidate.verdict.min_tokens) {
+    return concat("passed over: taken by name alone; ", candidate.verdict.reason);
+  }
   return concat("passed over: meant for ", candidate.verdict.min_tokens, " to ", candidate.verdict.max_tokens,
                 " tokens, not ", tokens);
 }

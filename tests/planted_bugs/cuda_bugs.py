@@ -8,6 +8,7 @@ TARGETS = ["gatefold_cuda_tests"]
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
 SM80 = "*Products*sm80*:*Exact*sm80*:*RelativeL2*sm80*"
+DECODE = "*Products*decode*:*Exact*decode*:*Numeric*decode*:*LeadingDimensions*decode*"
 VECTORS = "*Numeric*vectors*:*Exact*vectors*"
 CHAINS = "*Chain*"
 
@@ -100,6 +101,19 @@ BUGS = [
         "d.whole_n * cluster * width + (0 * tile.n * cluster + rank)", SM80),
     Bug("sm80", "skips the last row of tokens", "src/cuda/sm80/epilogue.cuh",
         "if (row >= params_.tokens) break;", "if (row + 1 >= params_.tokens && row > 0) break;", SM80),
+    Bug("decode", "drops a last line of a sum that is not whole", "src/cuda/decode/kernel.cuh",
+        "const bool inside = k < p_.depth;", "const bool inside = at_ + 64 <= p_.depth;", DECODE),
+    Bug("decode", "swaps gate and up", "src/cuda/decode/kernel.cuh",
+        "return r % 16 < 8 ? p.gate.row(column)", "return r % 16 >= 8 ? p.gate.row(column)", DECODE),
+    Bug("decode", "leaves out the last warp's sums", "src/cuda/decode/kernel.cuh",
+        "for (int warp = 0; warp < Config::warps; ++warp) {\n      sum",
+        "for (int warp = 0; warp + 1 < Config::warps; ++warp) {\n      sum", DECODE),
+    Bug("decode", "skips the last column", "src/cuda/decode/kernel.cuh",
+        "column >= p.columns) continue;", "column + 1 >= p.columns) continue;", DECODE),
+    Bug("decode", "keeps a tile's rows for the next tile", "src/cuda/decode/kernel.cuh",
+        "        find_rows();\n      }", "      }", DECODE),
+    Bug("decode", "begins before the kernel before it has ended", "src/cuda/decode/kernel.cuh",
+        "  ptx::wait_for_previous_grid();\n", "", CHAINS),
     Bug("sm90", "takes sigma for 2^-60 where it is less", "src/cuda/common/combine.cuh",
         "ptx::saturated_fma(reciprocal, q, -0x1p-59F)", "(reciprocal * q)", "*SpecialSums*"),
     Bug("sm90", "begins before the kernel before it has ended", "src/cuda/sm90/loader.cuh",

@@ -1,0 +1,229 @@
+// A whole gated MLP for few tokens, in CUDA graphs that go through several layers' weights, so that these come from
+// memory: by cuBLASLt (tuned) with act_and_mul between its products, by Gatefold, and merely reading the weights, in
+// rounds. A table goes to stdout, rows as JSON to the file named by --json.
+//     bench_decode [--json FILE] [--rounds N] [--model NAME] [--tokens N,N...] [--implementation NAME,NAME...]
+// --implementation: each is forced for both products; "" is the library's own choice.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <gatefold/gatefold.hpp>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cublaslt.hpp"
+#include "device_buffer.hpp"
+#include "program.hpp"
+#include "read_weights.hpp"
+#include "replay.hpp"
+#include "rounds.hpp"
+
+namespace gatefold::bench {
+namespace {
+
+struct Model {
+  const char* name;
+  std::int64_t hidden_size;        // D
+  std::int64_t intermediate_size;  // F
+
+  std::int64_t weight_bytes() const { return 3 * hidden_size * intermediate_size * 2; }
+  // As many as make 640 MB, a dozen times what an H100's L2 holds, and two at least.
+  int layers() const { return static_cast<int>(std::max<std::int64_t>(2, 640'000'000 / weight_bytes())); }
+};
+
+constexpr Model models[] = {{"llama3.2-1b", 2048, 8192},
+                            {"llama3.1-8b", 4096, 14336},
+                            {"llama3.1-70b", 8192, 28672},
+                            {"llama3.1-405b", 16384, 53248}};
+
+std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(2 * elements); }
+
+struct Layer {
+  DeviceBuffer gate_up, down;
+
+  Layer(const Model& m, std::uint64_t seed)
+      : gate_up(bytes(2 * m.intermediate_size * m.hidden_size)), down(bytes(m.hidden_size * m.intermediate_size)) {
+    gate_up.fill_normal(GATEFOLD_DTYPE_BF16, seed);
+    down.fill_normal(GATEFOLD_DTYPE_BF16, seed + 1);
+  }
+};
+
+// What the ways share, for the most tokens of a run.
+struct Tensors {
+  std::vector<Layer> layers;
+  DeviceBuffer x, both, h, y, sink;
+
+  Tensors(const Model& m, std::int64_t tokens)
+      : x(bytes(tokens * m.hidden_size)),
+        both(bytes(2 * tokens * m.intermediate_size)),
+        h(bytes(tokens * m.intermediate_size)),
+        y(bytes(tokens * m.hidden_size)),
+        sink(256) {
+    x.fill_normal(GATEFOLD_DTYPE_BF16, 1);
+    for (int i = 0; i < m.layers(); ++i) layers.emplace_back(m, 100 + 2 * static_cast<std::uint64_t>(i));
+  }
+};
+
+Desc desc_of(gatefold_op op, std::int64_t depth, std::int64_t columns, const std::string& implementation) {
+  Desc desc{.op = op,
+            .dtype = GATEFOLD_DTYPE_BF16,
+            .device = GATEFOLD_DEVICE_CUDA,
+            .hidden_size = depth,
+            .intermediate_size = columns};
+  if (op != GATEFOLD_OP_GEMM) {
+    desc.layout = Layout::gate_up();
+    desc.activation = Activation::silu();
+  }
+  desc.implementation = implementation;
+  return desc;
+}
+
+struct Ours {
+  Plan gate_up, down;
+
+  Ours(const Model& m, const std::string& implementation)
+      : gate_up(desc_of(GATEFOLD_OP_GATE_UP, m.hidden_size, m.intermediate_size, implementation)),
+        down(desc_of(GATEFOLD_OP_GEMM, m.intermediate_size, m.hidden_size, implementation)) {}
+
+  void enqueue(const Tensors& t, const Layer& layer, std::int64_t tokens, cudaStream_t stream) const {
+    Args a;
+    a.tokens = tokens;
+    a.x = t.x.get();
+    a.gate = layer.gate_up.get();
+    a.out = t.h.get();
+    a.stream = stream;
+    gate_up.run(a);
+    Args b;
+    b.tokens = tokens;
+    b.x = t.h.get();
+    b.up = layer.down.get();
+    b.out = t.y.get();
+    b.stream = stream;
+    down.run(b);
+  }
+};
+
+// Frameworks' way: both projections in one product, the activation, the second product.
+struct Unfused {
+  CublasLtGemm gate_up, down;
+  Plan act_and_mul;
+
+  Unfused(const CublasLt& library, const Model& m, std::int64_t tokens)
+      : gate_up(library, GATEFOLD_DTYPE_BF16, tokens, 2 * m.intermediate_size, m.hidden_size),
+        down(library, GATEFOLD_DTYPE_BF16, tokens, m.hidden_size, m.intermediate_size),
+        act_and_mul(desc_of(GATEFOLD_OP_ACT_AND_MUL, 0, m.intermediate_size, "")) {}
+
+  void tune(const Tensors& t) {
+    gate_up.tune(t.x.get(), t.layers[0].gate_up.get(), t.both.get(), nullptr);
+    down.tune(t.h.get(), t.layers[0].down.get(), t.y.get(), nullptr);
+  }
+
+  void enqueue(const Tensors& t, const Layer& layer, std::int64_t tokens, cudaStream_t stream) const {
+    gate_up.run(t.x.get(), layer.gate_up.get(), t.both.get(), stream);
+    Args a;
+    a.tokens = tokens;
+    a.gate = t.both.get();
+    a.out = t.h.get();
+    a.stream = stream;
+    act_and_mul.run(a);
+    down.run(t.h.get(), layer.down.get(), t.y.get(), stream);
+  }
+};
+
+struct Row {
+  const Model* model;
+  std::int64_t tokens;
+  std::string way;
+  double microseconds;  // one layer
+  double ratio;         // the unfused chain's time / this one's
+  double reading;       // the time of reading the weights alone / this one's
+};
+
+// One graph goes through all layers.
+Provider provider_of(const std::string& name, const Tensors& t,
+                     const std::function<void(const Layer&, cudaStream_t)>& one) {
+  const auto replay = std::make_shared<Replay>([&](cudaStream_t stream) {
+    for (const Layer& layer : t.layers) one(layer, stream);
+  });
+  return {name, [replay](int /*call*/, cudaStream_t stream) { replay->launch(stream); }};
+}
+
+std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors& t, std::int64_t tokens,
+                         const std::vector<std::string>& implementations, const RoundOptions& options) {
+  Unfused unfused(library, m, tokens);
+  unfused.tune(t);
+  std::vector<Provider> providers;
+  providers.push_back(provider_of(
+      "cublaslt", t, [&](const Layer& layer, cudaStream_t stream) { unfused.enqueue(t, layer, tokens, stream); }));
+  providers.push_back(provider_of("reading", t, [&](const Layer& layer, cudaStream_t stream) {
+    read_weights(layer.gate_up.get(), layer.gate_up.bytes(), t.sink.get(), stream);
+    read_weights(layer.down.get(), layer.down.bytes(), t.sink.get(), stream);
+  }));
+  for (const std::string& implementation : implementations) {
+    const Ours ours(m, implementation);
+    const std::string name = implementation.empty() ? "gatefold" : implementation;
+    providers.push_back(
+        provider_of(name, t, [&](const Layer& layer, cudaStream_t stream) { ours.enqueue(t, layer, tokens, stream); }));
+  }
+  const std::vector<Timing> timings = time_in_rounds(providers, options);
+  std::vector<Row> rows;
+  for (const Timing& timing : timings) {
+    rows.push_back({&m, tokens, timing.name, median(timing.microseconds) / m.layers(),
+                    median(ratios(timings[0], timing)), median(ratios(timings[1], timing))});
+  }
+  return rows;
+}
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  if (parts.empty()) parts.emplace_back();
+  return parts;
+}
+
+void run(int argc, char** argv) {
+  std::string json;
+  std::string only;
+  std::string tokens = "1,2,4,8,16,32,64";
+  std::string implementations;
+  RoundOptions options{9, 20.0};
+  parse_options(argc, argv, 1,
+                {{"--json", [&](const char* value) { json = value; }},
+                 {"--model", [&](const char* value) { only = value; }},
+                 {"--tokens", [&](const char* value) { tokens = value; }},
+                 {"--implementation", [&](const char* value) { implementations = value; }},
+                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
+  const CublasLt library;
+  std::vector<Row> rows;
+  std::printf("| model | tokens | way | us a layer | x cuBLASLt | of reading |\n|---|---|---|---|---|---|\n");
+  for (const Model& m : models) {
+    if (!only.empty() && only != m.name) continue;
+    const Tensors tensors(m, 64);
+    for (const std::string& count : parts_of(tokens)) {
+      for (const Row& r : measure(library, m, tensors, std::atoll(count.c_str()), parts_of(implementations), options)) {
+        std::printf("| %s | %lld | %s | %.2f | %.3f | %.3f |\n", m.name, static_cast<long long>(r.tokens),
+                    r.way.c_str(), r.microseconds, r.ratio, r.reading);
+        rows.push_back(r);
+      }
+      std::fflush(stdout);
+    }
+  }
+  if (json.empty()) return;
+  ResultFile file(json, argc, argv);
+  for (const Row& r : rows) {
+    std::fprintf(file.next_row(),
+                 "{\"op\": \"mlp\", \"model\": \"%s\", \"tokens\": %lld, \"dtype\": \"bf16\", \"layout\": \"gate_up\", "
+                 "\"provider\": \"%s\", \"time_us\": %.3f, \"ratio_vs_unfused\": %.4f, "
+                 "\"fraction_of_read_bandwidth\": %.4f}",
+                 r.model->name, static_cast<long long>(r.tokens), r.way.c_str(), r.microseconds, r.ratio, r.reading);
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::bench
+
+int main(int argc, char** argv) {
+  return gatefold::bench::guarded_main("bench_decode", [&] { gatefold::bench::run(argc, argv); });
+}

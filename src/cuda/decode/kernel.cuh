@@ -1,0 +1,273 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/layout.hpp"
+#include "cuda/common/combine.cuh"
+#include "cuda/common/element.cuh"
+#include "cuda/common/ptx.cuh"
+#include "cuda/decode/config.hpp"
+#include "cuda/decode/ptx.cuh"
+
+// gate_up and gemm for few tokens, bound by reading the weights once.
+//
+//   weights --cp.async--> a ring of the warp's own --16 bytes--> registers --mma.sync--> 16 rows x 8 tokens of sums
+//   x       ----------------------------------- 16 bytes (L1) -> registers --'
+//
+// Weights are the row operand of m16n8k16, tokens the column one. A sum's terms may come in any order, as long as both
+// operands agree, so a lane takes 16 neighbouring bytes where the instruction's own order would want four words that
+// lie apart: lane 4 g + q holds elements 8 q ... 8 q + 7 of a step for rows g and g + 8, and for token g. A warp reads
+// from the ring what it copied there itself: no barrier of the block but at a tile's end, where the warps' sums meet.
+// They are added in the order of the warps, whatever T is: a token's bits depend on its row of x alone.
+namespace gatefold::cuda::decode {
+
+// Rows of a matrix that need not lie one after the other: row j begins at base + lines(j) * stride bytes.
+struct Rows {
+  const std::byte* base = nullptr;
+  LineMap lines;
+  std::int64_t stride = 0;
+
+  __device__ __forceinline__ const std::byte* row(std::int64_t j) const { return base + lines(j) * stride; }
+};
+
+// Element j is element lines(j) of base, which is null where there is no bias.
+struct Bias {
+  const std::byte* base = nullptr;
+  LineMap lines;
+
+  template <class Element>
+  __device__ __forceinline__ float add_to(float sum, std::int64_t j) const {
+    return base == nullptr ? sum : sum + to_float(reinterpret_cast<const Element*>(base)[lines(j)]);
+  }
+};
+
+struct Arguments {
+  const std::byte* x = nullptr;  // [tokens, depth]
+  std::int64_t x_stride = 0;     // bytes
+  Rows gate;                     // [columns, depth]; gate_up's
+  Rows up;                       // [columns, depth]; gemm's only weights
+  std::byte* out = nullptr;      // [tokens, columns]
+  std::int64_t out_stride = 0;   // bytes
+  Bias gate_bias, up_bias;       // [columns]
+  std::int64_t tokens = 0;
+  std::int64_t columns = 0;
+  std::int64_t first_token = 0;  // of the launch; blockIdx.y counts on from it
+  int depth = 0;                 // a multiple of 8
+  int tiles = 0;
+  ExactCombine combine;
+};
+
+// Row r of a tile. Past the last column it is the last one's, and nobody stores its sums.
+template <Product product, Config config>
+__device__ __forceinline__ const std::byte* tile_row(const Arguments& p, int tile, int r) {
+  const std::int64_t first = std::int64_t{tile} * tile_columns(product, config);
+  if constexpr (product == Product::gate_up) {
+    const std::int64_t column = min(first + r / 16 * 8 + r % 8, p.columns - 1);
+    return r % 16 < 8 ? p.gate.row(column) : p.up.row(column);
+  } else {
+    return p.up.row(min(first + r, p.columns - 1));
+  }
+}
+
+// Brings one warp's weights, group after group and tile after tile, `stages` groups ahead. Eight lanes copy a line
+// of 128 bytes at a time.
+template <Product product, Config config>
+class WeightRing {
+ public:
+  __device__ WeightRing(const Arguments& p, std::byte* shared)
+      : p_(p),
+        policy_(evict_first_policy()),
+        ring_(shared_address(shared) + warp() * config.stages * config.stage_bytes()),
+        table_(reinterpret_cast<const std::byte**>(shared + config.ring_bytes()) + warp() * config.rows()),
+        tile_(static_cast<int>(blockIdx.x)),
+        at_(warp() * Config::group_elements) {
+    find_rows();
+#pragma unroll
+    for (int stage = 0; stage < config.stages; ++stage) fetch(stage);
+  }
+
+  // Always one group of copies, an empty one past the end, so that waiting can count them.
+  __device__ __forceinline__ void fetch(int stage) {
+    if (tile_ < p_.tiles && at_ < p_.depth) {
+      const int chunk = lane() % 8;
+      const int k = at_ + chunk * 8;
+      const bool inside = k < p_.depth;
+      const std::int64_t offset = inside ? std::int64_t{k} * 2 : 0;
+      const int row = lane() / 8;
+      const std::uint32_t to = ring_ + stage * config.stage_bytes() + row * Config::line_bytes + place(row, chunk);
+#pragma unroll
+      for (int i = 0; i < config.rows() / 4; ++i) {
+        copy_async_16(to + i * 4 * Config::line_bytes, table_[i * 4 + row] + offset, inside ? 16 : 0, policy_);
+      }
+      at_ += Config::warps * Config::group_elements;
+      if (at_ >= p_.depth) {
+        at_ = warp() * Config::group_elements;
+        tile_ += static_cast<int>(gridDim.x);
+        find_rows();
+      }
+    }
+    commit_copies();
+  }
+
+  // Until the group has come that was fetched `stages` fetches ago.
+  __device__ __forceinline__ void wait() const {
+    wait_for_copies<config.stages - 1>();
+    __syncwarp();
+  }
+
+  // This lane's 16 bytes of row g, or g + 8, of 16 rows.
+  __device__ __forceinline__ uint4 read(int stage, int row_group, int half, int step) const {
+    const int row = row_group * 16 + half * 8 + lane() / 4;
+    return load_shared(ring_ + stage * config.stage_bytes() + row * Config::line_bytes +
+                       place(row, step * 4 + lane() % 4));
+  }
+
+ private:
+  __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int place(int row, int chunk) { return place_of_chunk(row, chunk) * 16; }
+
+  __device__ __forceinline__ void find_rows() {
+    __syncwarp();
+    if (tile_ < p_.tiles) {
+      for (int r = lane(); r < config.rows(); r += 32) table_[r] = tile_row<product, config>(p_, tile_, r);
+    }
+    __syncwarp();
+  }
+
+  const Arguments& p_;
+  std::uint64_t policy_;
+  std::uint32_t ring_;
+  const std::byte** table_;
+  int tile_;
+  int at_;  // the group's first element
+};
+
+// This lane's part of x: token g of each group of eight, zeros where there is none.
+template <int token_groups>
+class Tokens {
+ public:
+  __device__ Tokens(const Arguments& p, std::int64_t first_token) : depth_(p.depth) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int n = 0; n < token_groups; ++n) {
+      const std::int64_t token = first_token + n * 8 + lane / 4;
+      x_[n] = token < p.tokens ? p.x + token * p.x_stride + lane % 4 * 16 : nullptr;
+    }
+    q_ = lane % 4;
+  }
+
+  __device__ __forceinline__ void read(int at, uint4 (&x)[Config::steps][token_groups]) const {
+#pragma unroll
+    for (int step = 0; step < Config::steps; ++step) {
+      const int k = at + step * Config::step_elements;
+      const bool inside = k + q_ * 8 < depth_;
+#pragma unroll
+      for (int n = 0; n < token_groups; ++n) {
+        x[step][n] = load_or_zero(inside && x_[n] != nullptr, x_[n] + std::int64_t{k} * 2);
+      }
+    }
+  }
+
+ private:
+  const std::byte* x_[token_groups];
+  int depth_;
+  int q_;
+};
+
+// Adds up the warps' sums of a tile, in their order, and stores the tile's columns.
+template <class Element, Product product, Config config>
+__device__ __forceinline__ void store_tile(const Arguments& p, int tile, std::int64_t first_token, const float* sums) {
+  constexpr int columns = tile_columns(product, config);
+  const auto total = [&](int token, int row) {
+    float sum = 0.0F;
+#pragma unroll
+    for (int warp = 0; warp < Config::warps; ++warp) {
+      sum += sums[warp * config.warp_sums() + token * config.sums_pitch() + row];
+    }
+    return sum;
+  };
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < config.tokens() * columns; i += Config::threads) {
+    const int token = i / columns;
+    const int j = i % columns;
+    const std::int64_t column = std::int64_t{tile} * columns + j;
+    if (first_token + token >= p.tokens || column >= p.columns) continue;
+    float h = 0.0F;
+    if constexpr (product == Product::gate_up) {
+      const int row = j / 8 * 16 + j % 8;
+      const float gate = p.gate_bias.add_to<Element>(total(token, row), column);
+      const float up = p.up_bias.add_to<Element>(total(token, row + 8), column);
+      p.combine.dispatch([&](auto act) { h = act(gate, up, 0.0F, 0.0F).low; });
+    } else {
+      h = p.up_bias.add_to<Element>(total(token, j), column);
+    }
+    reinterpret_cast<Element*>(p.out + (first_token + token) * p.out_stride)[column] = from_float<Element>(h);
+  }
+}
+
+// Shape::config is the configuration: nvcc does not take a value of class type as a kernel's template argument.
+template <class Element, Product product, class Shape>
+__global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
+    decode_kernel(const __grid_constant__ Arguments p) {
+  constexpr Config config = Shape::config;
+  extern __shared__ __align__(128) std::byte shared[];
+  auto* const sums = reinterpret_cast<float*>(shared + config.ring_bytes() + config.table_bytes());
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t first_token = p.first_token + std::int64_t{blockIdx.y} * config.tokens();
+
+  ptx::wait_for_previous_grid();
+  ptx::launch_next_grid();
+  WeightRing<product, config> ring(p, shared);
+  const Tokens<config.token_groups> tokens(p, first_token);
+
+  int stage = 0;
+  int buffer = 0;
+  for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles; tile += static_cast<int>(gridDim.x)) {
+    // rows g, g, g + 8, g + 8 of 16; tokens 2 q, 2 q + 1, 2 q, 2 q + 1 of 8
+    float acc[config.row_groups][config.token_groups][4] = {};
+    for (int at = warp * Config::group_elements; at < p.depth; at += Config::warps * Config::group_elements) {
+      uint4 x[Config::steps][config.token_groups];
+      tokens.read(at, x);
+      ring.wait();
+#pragma unroll
+      for (int step = 0; step < Config::steps; ++step) {
+#pragma unroll
+        for (int m = 0; m < config.row_groups; ++m) {
+          const uint4 first = ring.read(stage, m, 0, step);
+          const uint4 second = ring.read(stage, m, 1, step);
+#pragma unroll
+          for (int n = 0; n < config.token_groups; ++n) {
+            const uint4 t = x[step][n];
+            mma<Element>(acc[m][n], first.x, second.x, first.y, second.y, t.x, t.y);
+            mma<Element>(acc[m][n], first.z, second.z, first.w, second.w, t.z, t.w);
+          }
+        }
+      }
+      __syncwarp();  // all lanes have read what is overwritten now
+      ring.fetch(stage);
+      stage = (stage + 1) % config.stages;
+    }
+
+    // [warps][tokens][sums_pitch]. Of two buffers, the one that is written now was read before the last barrier.
+    if (config.sum_buffers == 1) __syncthreads();
+    float* const mine = sums + (buffer * Config::warps + warp) * config.warp_sums();
+#pragma unroll
+    for (int m = 0; m < config.row_groups; ++m) {
+#pragma unroll
+      for (int n = 0; n < config.token_groups; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          mine[(n * 8 + lane % 4 * 2 + i % 2) * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][n][i];
+        }
+      }
+    }
+    __syncthreads();
+    store_tile<Element, product, config>(p, tile, first_token, sums + buffer * Config::warps * config.warp_sums());
+    if (config.sum_buffers == 2) buffer ^= 1;
+  }
+}
+
+}  // namespace gatefold::cuda::decode

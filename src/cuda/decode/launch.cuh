@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "core/problem.hpp"
+#include "cuda/common/device.hpp"
+#include "cuda/common/launch.hpp"
+#include "cuda/decode/kernel.cuh"
+#include "cuda/decode/kernels.hpp"
+
+namespace gatefold::cuda::decode {
+
+constexpr std::int64_t most_blocks_y = 65535;
+
+inline Rows rows_of(const HalfView& view) { return {view.base, view.map, view.ld * 2}; }
+
+template <Product product, Config config>
+Arguments arguments_of(const Problem& problem, const Operands& operands) {
+  Arguments a;
+  a.x = operands.x;
+  a.x_stride = problem.ld_x * 2;
+  if (product == Product::gate_up) {
+    a.gate = rows_of(half_view(problem, operands, Half::gate));
+    a.up = rows_of(half_view(problem, operands, Half::up));
+  } else {
+    a.up = {operands.up, {0, problem.intermediate_size, problem.intermediate_size}, problem.ld_up * 2};
+  }
+  const BiasView gate_bias = bias_view(problem, operands, Half::gate);
+  const BiasView up_bias = bias_view(problem, operands, Half::up);
+  a.gate_bias = {gate_bias.base, gate_bias.map};
+  a.up_bias = {up_bias.base, up_bias.map};
+  a.out = operands.out;
+  a.out_stride = problem.ld_out * 2;
+  a.tokens = operands.tokens;
+  a.columns = problem.intermediate_size;
+  a.depth = static_cast<int>(problem.hidden_size);
+  constexpr int columns = tile_columns(product, config);
+  a.tiles = static_cast<int>((a.columns + columns - 1) / columns);
+  a.combine = ExactCombine(problem.activation);
+  return a;
+}
+
+// Blocks of a launch's first dimension stay on their multiprocessors and take every so many-th tile; the second counts
+// the kernel's worth of tokens, each of which reads the weights again.
+template <class Element, Product product, class Shape>
+Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
+  constexpr Config config = Shape::config;
+  constexpr auto kernel = decode_kernel<Element, product, Shape>;
+  static OncePerDevice once;
+  if (Status status =
+          allow_shared_memory(once, reinterpret_cast<const void*>(kernel), config.shared_bytes(), device.index);
+      !status.ok()) {
+    return status;
+  }
+  Arguments arguments = arguments_of<product, config>(problem, operands);
+  const int blocks = std::min(arguments.tiles, config.blocks * device.multiprocessors);
+  constexpr std::int64_t most_tokens = most_blocks_y * config.tokens();
+  for (; arguments.first_token < operands.tokens; arguments.first_token += most_tokens) {
+    const std::int64_t tokens = std::min(operands.tokens - arguments.first_token, most_tokens);
+    const dim3 grid(static_cast<unsigned>(blocks),
+                    static_cast<unsigned>((tokens + config.tokens() - 1) / config.tokens()));
+    if (Status status = launch_kernel_early<kernel>({grid, dim3(Config::threads), config.shared_bytes()}, device.index,
+                                                    stream, arguments);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+template <int token_groups, int row_groups, int stages, int blocks, int sum_buffers>
+struct Shape {
+  static constexpr Config config{token_groups, row_groups, stages, blocks, sum_buffers};
+};
+
+template <class Element, Product product, class... Shapes>
+constexpr std::array<Kernel, sizeof...(Shapes)> kernels_with() {
+  return {{{product, Shapes::config, launch<Element, product, Shapes>}...}};
+}
+
+// In the order of their tokens; of equal ones the first is the one to take. Measured in docs/kernels/decode.md.
+template <class Element, Product product>
+constexpr auto kernels_of() {
+  return kernels_with<Element, product, Shape<1, 1, 4, 2, 2>, Shape<2, 1, 4, 2, 2>, Shape<4, 2, 4, 1, 1>,
+                      Shape<4, 4, 2, 1, 1>>();
+}
+
+}  // namespace gatefold::cuda::decode
