@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "core/arithmetic.hpp"
 #include "cuda/common/launch.hpp"
@@ -18,7 +17,8 @@ inline bool has_vectors(const std::byte* base, std::int64_t ld, std::int64_t siz
   return reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && ld * size % 16 == 0;
 }
 
-// The output must have fewer than 2^31 tiles. resident: the clusters that the device holds at a time.
+// The output has fewer than 2^31 tiles (most_tokens of products.cpp). resident: the clusters that the device holds at a
+// time.
 inline Params make_params(const Config& config, const Problem& problem, const Operands& operands,
                           std::int64_t resident) {
   const std::int64_t size = size_of(problem.dtype);
@@ -114,11 +114,6 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   int clusters = 0;
   if (Status status = resident<Build>(device, clusters); !status.ok()) return status;
 
-  const std::int64_t tiles = ceil_div(operands.tokens, C.tile_m) * ceil_div(problem.intermediate_size, C.out_columns());
-  if (tiles > std::numeric_limits<std::int32_t>::max()) {
-    return unsupported("tokens: ", operands.tokens, " x ", problem.intermediate_size, " takes ", tiles, " tiles, ",
-                       to_string(C), " has at most ", std::numeric_limits<std::int32_t>::max());
-  }
   typename ParamsOf<Build>::Type params;
   static_cast<Params&>(params) = make_params(C, problem, operands, clusters);
   const std::int32_t shares = params.end_share;

@@ -70,7 +70,7 @@ class RollingMainloop {
   CUTE_DEVICE void k_tile(Fragments<columns>& f, Accumulators& tCrC) {
     constexpr int rows = atoms_m;
     // By then all warps are done with the k-tile before, and the requested one has as long as one and a half take.
-    // Which row exactly is measured: ptxas orders the loop differently each time (docs/kernels/sm80.md).
+    // Which row exactly is measured: ptxas orders the loop differently each time (docs/kernels/sm80_log.md).
     constexpr int asking_row = k_blocks / 2 * rows - 3;
     typename BoxStages<C>::Request request;
     cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
