@@ -16,7 +16,7 @@ constexpr CUtensorMapDataType tensor_type =
     std::is_same_v<Element, cute::bfloat16_t> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
 // Weights that one row of lower tiles reads pass through L2 once, as fast as memory sends them: 128 bytes at a time
-// they come 1 to 4 % faster (docs/kernels/sm90.md). Everything else is brought 256 at a time.
+// they come 1 to 4 % faster (docs/kernels/sm90_log.md). Everything else is brought 256 at a time.
 constexpr Promotion weight_promotion(const Config& config, const Geometry& geometry) {
   return geometry.m_tiles == 1 && config.tile_m < 256 ? Promotion::bytes_128 : Promotion::bytes_256;
 }
