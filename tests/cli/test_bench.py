@@ -1,6 +1,10 @@
 """gatefold bench: rows of every op and provider."""
 
-from support import QUICK, ToolTest
+import json
+import math
+import pathlib
+
+from support import QUICK, ToolTest, run_tool
 
 ROW = [
     "op", "model", "tokens", "hidden_size", "intermediate_size", "dtype", "activation", "layout", "provider",
@@ -72,13 +76,91 @@ class Bench(ToolTest):
         self.assertEqual(cells, wanted)
         self.assertEqual({row["layout"] for row in rows}, {"interleaved_gate_up:8"})
 
+    def check_roofline(self, table):
+        """Every fraction is what the row's time, bytes and flops and the context's peaks say."""
+        read = table["context"]["read_gbps"]
+        peaks = table["context"]["unit_tflops"]
+        for row in table["rows"]:
+            memory = row["bytes"] / (read * 1e3)  # us
+            compute = row["flops"] / (peaks[row["unit"]] * 1e6) if row["flops"] else 0
+            near = {"rel_tol": 1e-9}
+            for key, value in (
+                ("bound_time_us", max(memory, compute)),
+                ("fraction_of_bound", max(memory, compute) / row["time_us"]),
+                ("fraction_of_read_bandwidth", memory / row["time_us"]),
+            ):
+                self.assertTrue(math.isclose(row[key], value, **near), (key, row[key], value))
+            self.assertEqual(row["bound"], "memory" if memory >= compute else "compute")
+            if row["flops"]:
+                self.assertTrue(math.isclose(row["fraction_of_peak"], compute / row["time_us"], **near), row)
+            else:
+                self.assertIsNone(row["fraction_of_peak"])
+
     def test_roofline(self):
-        table = self.table("bench", *CELL, "--roofline", "--provider", "gatefold", *QUICK)
-        (row,) = table["rows"]
+        table = self.table("bench", "gate_up", "mlp", "act_and_mul", *CELL, "--roofline", *QUICK)
+        rows = {(row["op"], row["provider"]): row for row in table["rows"]}
+        row = rows["gate_up", "gatefold"]
         self.assertEqual(row["flops"], 4 * 4 * 576 * 1536)
         # x, both weights, h
         self.assertEqual(row["bytes"], 2 * (4 * 576 + 2 * 576 * 1536 + 4 * 1536))
-        self.assertIn(row["bound"], ("memory", "compute"))
-        self.assertGreater(row["fraction_of_bound"], 0)
-        self.assertGreater(table["context"]["peak_gbps"], 0)
-        self.assertGreater(table["context"]["peak_tflops"], 0)
+        self.assertEqual(set(table["context"]["unit_tflops"]), {row["unit"]})
+        self.assertEqual({row["unit"] for row in rows.values() if row["flops"]}, {row["unit"]})
+        self.assertIsNone(rows["act_and_mul", "eager"]["unit"])
+        self.assertNotIn("peak_gbps", table["context"])
+        # A byte, or an operation, in a nanosecond: any processor does more.
+        self.assertGreater(table["context"]["read_gbps"], 1)
+        self.assertGreater(min(table["context"]["unit_tflops"].values()), 1e-3)
+        self.check_roofline(table)
+
+    def test_peak_of_the_instruction_set_that_runs(self):
+        cell = ("gate_up", *CELL, "--dtype", "fp32", "--roofline", *QUICK)
+        table = self.table("bench", *cell, "--impl", "loops:portable", "--provider", "gatefold,unfused")
+        self.assertEqual([row["unit"] for row in table["rows"]], ["portable", "portable"])
+        self.assertEqual(list(table["context"]["unit_tflops"]), ["portable"])
+        self.check_roofline(table)
+        # Each row its own.
+        table = self.table("bench", *cell, "--provider", "gatefold,gatefold:loops:portable")
+        self.assertEqual(table["rows"][1]["unit"], "portable")
+        self.assertEqual(set(table["context"]["unit_tflops"]), {row["unit"] for row in table["rows"]})
+        self.check_roofline(table)
+        # The environment reaches the ops inside an mlp; --impl forces only ops that have the implementation.
+        for env, forced in (({"GATEFOLD_IMPL": "loops:portable"}, True), ({}, False)):
+            done = run_tool("bench", "mlp", *cell[1:], "--provider", "gatefold", "--impl",
+                            "loops:portable" if not forced else "composed", "--format", "json", env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            fastest = table["rows"][0]["unit"]
+            self.assertEqual(json.loads(done.stdout)["rows"][0]["unit"], "portable" if forced else fastest)
+
+    def test_no_peak(self):
+        words = ["--roofline", '"reference"', "portable"]
+        self.bad("bench", *CELL, "--roofline", "--impl", "reference", words=[*words, "gate_up of gatefold"])
+        self.bad("bench", "mlp", *CELL, "--roofline", "--provider", "gatefold:reference", words=words)
+        done = run_tool("bench", *CELL, "--roofline", env={"GATEFOLD_IMPL": "reference"})
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn('runs on "reference"', done.stderr)
+
+    def test_roofline_table(self):
+        text = self.good("bench", *CELL, "--roofline", "--provider", "gatefold", *QUICK)
+        for words in ("of read bandwidth", "of peak", "unit", "peaks measured here: read "):
+            self.assertIn(words, text)
+
+    def test_weights_rotate_past_the_cache(self):
+        for op, halves in (("gate_up", 2), ("mlp", 3)):
+            context = self.table("bench", op, *CELL, *QUICK)["context"]
+            set_bytes = halves * 2 * 576 * 1536
+            self.assertEqual(context["rotated_bytes"] % set_bytes, 0)
+            # The fewest sets that are together larger than four times the cache.
+            self.assertGreater(context["rotated_bytes"], 4 * context["cache_bytes"])
+            self.assertLessEqual(context["rotated_bytes"] - set_bytes, 4 * context["cache_bytes"])
+        context = self.table("bench", "act_and_mul", *CELL, *QUICK)["context"]
+        self.assertIsNone(context["rotated_bytes"])
+
+    def test_cache_bytes_are_the_systems(self):
+        caches = {}
+        for folder in pathlib.Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cache/index*"):
+            key = (int((folder / "level").read_text()), (folder / "shared_cpu_list").read_text())
+            caches[key] = int((folder / "size").read_text().strip().removesuffix("K")) * 1024
+        if not caches or max(caches)[0] < 3:
+            self.skipTest("the system says nothing of a third-level cache")
+        last = sum(size for (level, _), size in caches.items() if level == max(caches)[0])
+        self.assertEqual(self.table("bench", *CELL, *QUICK)["context"]["cache_bytes"], last)

@@ -50,8 +50,11 @@ class Backend {
   virtual void reset_peak() = 0;
   virtual std::size_t memory_in_use() const = 0;  // of the device, whoever allocated it
 
-  // Bytes of the last-level cache: timed buffers are rotated past it.
+  // Bytes of the last-level cache, of all of them where there are several: timed buffers are rotated past it.
   virtual std::size_t cache_bytes() const = 0;
+
+  // Bytes that buffers of a benchmark may take now and leave room for everything else.
+  virtual std::size_t memory_to_use() const = 0;
 
   virtual void* stream() const = 0;  // for gatefold_args
   virtual void synchronise() = 0;

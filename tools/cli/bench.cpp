@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -36,22 +37,26 @@ constexpr const char* help =
     "Providers take turns in rounds, in a new order each, and on a GPU each first runs as long untimed; times are "
     "medians of the rounds, ratios the medians of the rounds' ratios, > 1\n"
     "faster than the baseline. Random normal data; weights rotate past the last-level cache.\n"
-    "--roofline adds bytes, operations, their ratio, what bounds them on this device (its copy bandwidth and its\n"
-    "largest products, measured first) and the fraction of that bound which was reached.";
+    "--roofline adds bytes, operations, their ratio, what bounds them on this device, and the fraction of that bound\n"
+    "which was reached. Measured here, before and after: on a GPU a copy's bandwidth and the largest products' rate; "
+    "on a\n"
+    "CPU the bandwidth of reading, and the peak of the instruction set that computes a row's products, its unit.";
 
 class Bench {
  public:
   Bench(const BenchOptions& options, const BenchPlan& plan)
-      : options_(options), plan_(plan), backend_(make_backend(plan.device)) {}
+      : options_(options), plan_(plan), backend_(make_backend(plan.device)) {
+    if (options.roofline) roofline_.emplace(*backend_, plan.dtype, options.timing);
+  }
 
   std::vector<Json> run() {
-    if (options_.roofline) {
-      progress_.show("measuring the device's peaks");
-      peaks_ = measure_peaks(*backend_, plan_.dtype, options_.timing);
-    }
+    expect_ways();
+    measure_peaks();
     for (const gatefold_op op : plan_.ops) {
       for (const Shape& shape : plan_.shapes) run_model(op, shape);
     }
+    measure_peaks();
+    if (roofline_) std::ranges::for_each(rows_, [&](Json& row) { roofline_->compare(row); });
     progress_.clear();
     return std::move(rows_);
   }
@@ -62,19 +67,45 @@ class Bench {
     context["rounds"] = options_.timing.rounds;
     context["min_time_ms"] = options_.timing.min_time_ms;
     context["seed"] = options_.seed;
-    if (options_.roofline) {
-      context["peak_gbps"] = peaks_.bytes_per_second * 1e-9;
-      context["peak_tflops"] = peaks_.flops_per_second * 1e-12;
-    }
+    context["cache_bytes"] = backend_->cache_bytes();
+    context["rotated_bytes"] = rotated_bytes_ ? Json(*rotated_bytes_) : Json(nullptr);
+    if (roofline_) roofline_->add_to(context);
     return context;
   }
 
+  const std::optional<Roofline>& roofline() const { return roofline_; }
+
  private:
+  // Before anything is measured: some ways have no peak.
+  void expect_ways() {
+    if (!roofline_) return;
+    for (const gatefold_op op : plan_.ops) {
+      for (const Shape& shape : plan_.shapes) {
+        for (const Way& way : ways_of(op, plan_.block(shape, plan_.tokens.front()))) roofline_->expect(way);
+      }
+    }
+  }
+
+  void measure_peaks() {
+    if (!roofline_) return;
+    progress_.show("measuring the device's peaks");
+    roofline_->measure();
+  }
+
+  std::vector<Way> ways_of(gatefold_op op, const Block& block) const {
+    std::vector<Way> ways;
+    for (const Provider& provider : plan_.providers) {
+      if (auto way = provider.make(op, block)) ways.push_back(std::move(*way));
+    }
+    return ways;
+  }
+
   void run_model(gatefold_op op, const Shape& shape) {
     std::optional<RotatingWeights> weights;
     if (op != GATEFOLD_OP_ACT_AND_MUL) {
       progress_.show("drawing the weights of " + shape.model);
       weights.emplace(*backend_, plan_.block(shape, 0), op == GATEFOLD_OP_MLP, options_.seed);
+      rotated_bytes_ = std::min(rotated_bytes_.value_or(weights->bytes()), weights->bytes());
     }
     for (const std::int64_t tokens : plan_.tokens) {
       run_cell(op, shape, plan_.block(shape, tokens), weights ? &*weights : nullptr);
@@ -82,10 +113,7 @@ class Bench {
   }
 
   void run_cell(gatefold_op op, const Shape& shape, const Block& block, const RotatingWeights* weights) {
-    std::vector<Way> ways;
-    for (const Provider& provider : plan_.providers) {
-      if (auto way = provider.make(op, block)) ways.push_back(std::move(*way));
-    }
+    const std::vector<Way> ways = ways_of(op, block);
     if (ways.empty()) return;
     const BenchData data(*backend_, op, block, ways, weights, options_.seed);
     const std::string cell = fmt::format("{}, {}, {} tokens: ", name_of(op), shape.model, block.tokens);
@@ -147,7 +175,7 @@ class Bench {
               theirs == nullptr ? Json(nullptr) : Json(speed_ratio(*theirs, samples[i]));
         }
       }
-      if (options_.roofline) add_roofline(row, ways[i].cost, peaks_);
+      if (roofline_) roofline_->describe(row, ways[i]);
       rows_.push_back(std::move(row));
     }
   }
@@ -155,12 +183,13 @@ class Bench {
   const BenchOptions& options_;
   const BenchPlan& plan_;
   std::unique_ptr<Backend> backend_;
-  Peaks peaks_;
+  std::optional<Roofline> roofline_;
+  std::optional<std::size_t> rotated_bytes_;  // the fewest of any model's weights
   Progress progress_;
   std::vector<Json> rows_;
 };
 
-std::vector<Column> columns_of(const BenchOptions& options, const BenchPlan& plan) {
+std::vector<Column> columns_of(const BenchPlan& plan, const std::optional<Roofline>& roofline) {
   std::vector<Column> columns{{"op", "op", plain_text},
                               {"model", "model", plain_text},
                               {"tokens", "tokens", plain_text},
@@ -182,13 +211,7 @@ std::vector<Column> columns_of(const BenchOptions& options, const BenchPlan& pla
   for (const Provider& provider : plan.providers) {
     if (is_peer(provider.name)) columns.push_back({"ratio_vs_" + provider.name, "vs " + provider.name, ratio_text});
   }
-  if (options.roofline) {
-    columns.push_back({"bytes", "bytes", bytes_text});
-    columns.push_back({"intensity", "flop/byte", number_text});
-    columns.push_back({"bound", "bound", plain_text});
-    columns.push_back({"bound_time_us", "time at bound", time_text});
-    columns.push_back({"fraction_of_bound", "reached", percent_text});
-  }
+  if (roofline) std::ranges::copy(roofline->columns(), std::back_inserter(columns));
   return columns;
 }
 
@@ -202,14 +225,10 @@ int bench(BenchOptions options) {
     checkpoint::throw_input_error("bench: none of the providers asked for computes ", options.ops.front(),
                                   " with layout ", options.layout);
   }
-  report.columns = columns_of(options, plan);
+  report.columns = columns_of(plan, job.roofline());
   report.title = fmt::format("{}, {}, on {}: {} rounds of {} ms", name_of(plan.dtype), name_of(plan.layout),
                              name_of(plan.device), options.timing.rounds, options.timing.min_time_ms);
-  if (options.roofline) {
-    report.notes.push_back(fmt::format("peaks measured here: copy {:.1f} GB/s, product {:.3f} TFLOP/s",
-                                       report.context["peak_gbps"].get<double>(),
-                                       report.context["peak_tflops"].get<double>()));
-  }
+  if (job.roofline()) report.notes.push_back(job.roofline()->note());
   options.output.emit(report);
   return 0;
 }

@@ -8,12 +8,24 @@
 namespace gatefold::cli {
 namespace {
 
-constexpr std::int64_t most_sets = 64;
+// Of act_and_mul's operands. So many that are still smaller than the cache lie in a model's cache too.
+constexpr std::int64_t most_sets_of_operands = 64;
 
-// Sets of this size that are together twice as large as the cache.
+// Sets of this size that are together four times as large as the cache: one that doesn't evict what was used longest
+// ago would keep some of twice its size.
 std::int64_t sets_to_pass_cache(const Backend& backend, std::size_t bytes) {
-  const auto wanted = 2 * backend.cache_bytes() / std::max<std::size_t>(bytes, 1) + 1;
-  return std::min(static_cast<std::int64_t>(wanted), most_sets);
+  return static_cast<std::int64_t>(4 * backend.cache_bytes() / std::max<std::size_t>(bytes, 1)) + 1;
+}
+
+std::int64_t sets_of_weights(const Backend& backend, std::size_t bytes) {
+  const auto fitting = static_cast<std::int64_t>(backend.memory_to_use() / std::max<std::size_t>(bytes, 1));
+  return std::max<std::int64_t>(std::min(sets_to_pass_cache(backend, bytes), fitting), 1);
+}
+
+DeviceBuffer copy_of(Backend& backend, const DeviceBuffer& original, std::size_t bytes) {
+  DeviceBuffer buffer(backend, bytes);
+  backend.copy(buffer.writable(), original.data(), bytes);
+  return buffer;
 }
 
 // Draws the first millions, and repeats them: timing needs data that look random, not data that never repeat.
@@ -51,15 +63,24 @@ RotatingWeights::RotatingWeights(Backend& backend, const Block& block, bool with
   const std::int64_t half = block.intermediate_size * block.hidden_size;
   const double D = static_cast<double>(std::max<std::int64_t>(block.hidden_size, 1));
   const double F = static_cast<double>(std::max<std::int64_t>(block.intermediate_size, 1));
-  const std::int64_t count = sets_to_pass_cache(backend, (with_down ? 3 : 2) * block.weight_bytes());
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint64_t base = random_bits(seed, static_cast<std::uint64_t>(i));
+  const bool packed = block.layout.packed();
+  const std::size_t set_bytes = (with_down ? 3 : 2) * block.weight_bytes();
+  const std::int64_t count = sets_of_weights(backend, set_bytes);
+  const std::uint64_t base = random_bits(seed, 0);
+  Set& first = sets_.emplace_back();
+  first.gate = random_normal(backend, block.dtype, packed ? 2 * half : half, 1.0 / std::sqrt(D), base);
+  if (!packed) first.up = random_normal(backend, block.dtype, half, 1.0 / std::sqrt(D), base + 1);
+  if (with_down) first.down = random_normal(backend, block.dtype, half, 1.0 / std::sqrt(F), base + 2);
+  // Caches tell addresses apart, not contents.
+  const std::size_t bytes = block.weight_bytes();
+  while (static_cast<std::int64_t>(sets_.size()) < count) {
     Set set;
-    set.gate = random_normal(backend, block.dtype, block.layout.packed() ? 2 * half : half, 1.0 / std::sqrt(D), base);
-    if (!block.layout.packed()) set.up = random_normal(backend, block.dtype, half, 1.0 / std::sqrt(D), base + 1);
-    if (with_down) set.down = random_normal(backend, block.dtype, half, 1.0 / std::sqrt(F), base + 2);
+    set.gate = copy_of(backend, sets_.front().gate, packed ? 2 * bytes : bytes);
+    if (!packed) set.up = copy_of(backend, sets_.front().up, bytes);
+    if (with_down) set.down = copy_of(backend, sets_.front().down, bytes);
     sets_.push_back(std::move(set));
   }
+  bytes_ = sets_.size() * set_bytes;
 }
 
 Tensors RotatingWeights::of_call(std::int64_t call) const {
@@ -84,7 +105,8 @@ BenchData::BenchData(Backend& backend, gatefold_op op, const Block& block, const
   for (const Way& way : ways) workspace = std::max(workspace, way.workspace_size());
 
   const std::int64_t h_elements = block.tokens * block.intermediate_size;
-  const std::int64_t sets = elementwise ? sets_to_pass_cache(backend, 3 * block.h_bytes()) : 1;
+  const std::int64_t sets =
+      elementwise ? std::min(sets_to_pass_cache(backend, 3 * block.h_bytes()), most_sets_of_operands) : 1;
   if (!elementwise)
     x_ = random_normal(backend, block.dtype, block.tokens * block.hidden_size, 1.0, random_bits(seed, 0));
   for (std::int64_t i = 0; i < sets; ++i) {

@@ -22,11 +22,14 @@ class RotatingWeights {
   // Addresses of the weights alone, for a numbered call.
   Tensors of_call(std::int64_t call) const;
 
+  std::size_t bytes() const { return bytes_; }  // that calls read before they read the first set again
+
  private:
   struct Set {
     DeviceBuffer gate, up, down;
   };
   std::vector<Set> sets_;
+  std::size_t bytes_ = 0;
 };
 
 // What the ways of one benchmark cell work on.

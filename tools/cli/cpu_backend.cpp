@@ -1,7 +1,5 @@
 #include "cli/cpu_backend.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "cli/cpu_memory.hpp"
 #include "cli/elementwise.hpp"
 
 namespace gatefold::cli {
@@ -76,9 +75,10 @@ class CpuBackend final : public Backend {
   std::size_t memory_in_use() const override { return allocated_; }
 
   std::size_t cache_bytes() const override {
-    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
+    static const std::size_t bytes = last_level_cache_bytes();
+    return bytes;
   }
+  std::size_t memory_to_use() const override { return available_memory_bytes() / 2; }
 
   void* stream() const override { return nullptr; }
   void synchronise() override {}

@@ -132,6 +132,13 @@ class CudaBackend final : public Backend {
 
   std::size_t cache_bytes() const override { return static_cast<std::size_t>(attribute(cudaDevAttrL2CacheSize)); }
 
+  std::size_t memory_to_use() const override {
+    std::size_t free_bytes = 0;
+    std::size_t total = 0;
+    require(cudaMemGetInfo(&free_bytes, &total), "asking for the free memory");
+    return free_bytes / 2;
+  }
+
   void* stream() const override { return stream_; }
   void synchronise() override { require(cudaStreamSynchronize(stream_), "waiting for the work enqueued"); }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "cli/instruction_set.hpp"
+
 namespace gatefold::cli {
 namespace {
 
@@ -22,6 +24,7 @@ class OpStage final : public Stage {
   std::string implementation() const override { return plan_.implementation(tokens_); }
   Work work() const override { return work_; }
   std::size_t workspace_size() const override { return plan_.workspace_size(tokens_); }
+  std::string instruction_set() const override { return instruction_set_of(desc_, plan_, tokens_); }
 
   void enqueue(const Tensors& tensors, Backend& backend) const override {
     Args args = bind_(tensors);

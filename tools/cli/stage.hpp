@@ -56,6 +56,7 @@ class Stage {
   virtual std::string implementation() const = 0;
   virtual Work work() const = 0;
   virtual std::size_t workspace_size() const { return 0; }
+  virtual std::string instruction_set() const { return {}; }  // of products on the CPU; "" where there are none
   virtual void enqueue(const Tensors& tensors, Backend& backend) const = 0;
 
   // What the stage does once before it is timed, on buffers like those of the calls. Overwrites its output.
