@@ -25,6 +25,8 @@ struct ThreeKernels {
   static constexpr std::int64_t limit = 1000;
 
   int* asked = nullptr;  // how often the choice was made
+  bool biases = false;
+  std::int64_t wanted = std::numeric_limits<std::int64_t>::max();  // the most tokens for which it is to be chosen
 
   std::string_view name() const { return "three"; }
   std::vector<Kernel> compiled(const Problem& p) const {
@@ -32,11 +34,14 @@ struct ThreeKernels {
     return {{8, nullptr}, {16, nullptr}, {24, nullptr}};
   }
   std::string name_of(const Kernel& kernel) const { return std::to_string(kernel.columns); }
+  bool takes_biases() const { return biases; }
   CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
   std::string refusal(const Problem& p) const { return p.intermediate_size > 4096 ? "too wide" : ""; }
   bool fits(const Kernel& kernel, const Problem& p) const { return p.intermediate_size % kernel.columns == 0; }
   std::string nothing_fits(const Problem& /*problem*/) const { return "nothing fits"; }
-  Verdict verdict(std::span<const Kernel> /*kernels*/) const { return {true, "three kernels"}; }
+  Verdict verdict(std::span<const Kernel> /*kernels*/) const {
+    return {.eligible = true, .reason = "three kernels", .max_tokens = wanted};
+  }
   std::int64_t most_tokens(const Problem& /*problem*/) const { return limit; }
   Machine machine_of(const DeviceProperties& device, std::span<const Kernel> /*kernels*/) const {
     return {device.multiprocessors};
@@ -80,6 +85,7 @@ TEST(Family, TakesWhatItsKernelsCan) {
   EXPECT_TRUE(verdict.eligible);
   EXPECT_EQ(verdict.max_tokens, ThreeKernels::limit);
   EXPECT_FALSE(verdict.every_pointer);
+  EXPECT_EQ(FamilyProducts<ThreeKernels>{{.wanted = 7}}.supports(problem).max_tokens, 7);
   const auto refused = [&](auto change) {
     Problem changed = problem;
     change(changed);
@@ -98,6 +104,13 @@ TEST(Family, TakesWhatItsKernelsCan) {
   EXPECT_EQ(refused([](Problem& p) { p.ld_out = 49; }), "") << "its output goes element by element";
   problem = problem_of(gated_by_memory_problem(64, 48));
   EXPECT_EQ(refused([](Problem& p) { p.ld_gate = 49; }), "") << "and so do gate values";
+}
+
+TEST(Family, TakesBiasesWhereItsKernelsAddThem) {
+  Problem problem = problem_of(gated_problem(64, 48));
+  problem.biases = {.gate = true, .up = true};
+  EXPECT_FALSE(FamilyProducts<ThreeKernels>{{.biases = false}}.supports(problem).eligible);
+  EXPECT_TRUE(FamilyProducts<ThreeKernels>{{.biases = true}}.supports(problem).eligible);
 }
 
 TEST(Family, AcceptsPointersThatItCanCopyFrom) {

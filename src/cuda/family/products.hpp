@@ -24,11 +24,12 @@
 //     name()                          of the implementation
 //     compiled(problem)               the kernels for its op and element type, best known first
 //     name_of(kernel)                 what --impl "family:NAME" forces
+//     takes_biases()                  whether its epilogues add them
 //     copied(op)                      the tensors that are copied in pieces of 16 bytes
 //     refusal(problem)                why none of its kernels can take these sizes and strides, or ""
 //     fits(kernel, problem)           whether this one can, and
 //     nothing_fits(problem)           what to say where none can
-//     verdict(kernels)                on which devices
+//     verdict(kernels)                on which devices, for how many tokens
 //     most_tokens(problem)            so many that tiles can be counted, whichever kernel is taken
 //     machine_of(device, kernels)     the device is current
 //     choose(kernels, problem, tokens, machine)                the kernel of least time, or null
@@ -140,7 +141,7 @@ class FamilyProducts final : public Implementation {
   Verdict supports(const Problem& p) const override {
     if (std::string reason = refusal(p); !reason.empty()) return {false, std::move(reason)};
     Verdict verdict = family_.verdict(fitting(p));
-    verdict.max_tokens = family_.most_tokens(p);
+    verdict.max_tokens = std::min(verdict.max_tokens, family_.most_tokens(p));
     verdict.every_pointer = false;
     return verdict;
   }
@@ -164,7 +165,7 @@ class FamilyProducts final : public Implementation {
  private:
   std::string refusal(const Problem& p) const {
     if (family_.compiled(p).empty()) return concat("not compiled for ", to_string(p.op), " in ", to_string(p.dtype));
-    if (p.biases.any()) return "takes no biases yet";
+    if (p.biases.any() && !family_.takes_biases()) return "takes no biases yet";
     if (p.row_scale) return "takes no row_scale";
     if (p.hidden_size == 0) return "needs hidden_size > 0";
     if (std::string reason = family_.refusal(p); !reason.empty()) return reason;

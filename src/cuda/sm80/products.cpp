@@ -41,6 +41,8 @@ struct Family {
     return sm80::kernels(p.op, p.dtype, p.op == Op::gate_up ? gating : Gating::none);
   }
 
+  bool takes_biases() const { return false; }
+
   std::string name_of(const Kernel& kernel) const { return sm80::name(kernel.config); }
 
   // gemm_gated's gate values and every output go element by element where they must.

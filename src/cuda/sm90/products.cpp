@@ -44,6 +44,8 @@ struct Family {
     return {all.begin(), all.end()};
   }
 
+  bool takes_biases() const { return false; }
+
   std::string name_of(const Kernel& kernel) const { return sm90::name(kernel.config); }
 
   // By the copy engine, whose descriptors hold multiples of 16 bytes: the output too.
