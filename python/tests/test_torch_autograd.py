@@ -44,6 +44,11 @@ def reference():
     return SimpleNamespace(act_and_mul=elementwise, gemm=gemm, gemm_gated=gemm_gated, gate_up=gate_up, mlp=mlp)
 
 
+def in_double_precision(monkeypatch):
+    for name in ("raw", "eager"):
+        monkeypatch.setattr(_autograd, name, reference())
+
+
 def leaves(*shapes):
     return [tensor.double().requires_grad_() for tensor in seeded(shapes, torch.float32, 1.0)]
 
@@ -51,7 +56,7 @@ def leaves(*shapes):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("save", [False, True])
 def test_gradcheck_of_the_formulas(monkeypatch, activation, save):
-    monkeypatch.setattr(_autograd, "raw", reference())
+    in_double_precision(monkeypatch)
     way, one = how("separate", 0, activation, None), how(None, 0, activation, None)
     t, d, f = 2, 3, 4
     x, gate, up, down, gate_bias, up_bias, down_bias = leaves((t, d), (f, d), (f, d), (d, f), (f,), (f,), (d,))
@@ -70,7 +75,7 @@ def test_gradcheck_of_the_formulas(monkeypatch, activation, save):
 @pytest.mark.parametrize("layout", PACKED)
 @pytest.mark.parametrize("save", [False, True])
 def test_gradcheck_of_packed_layouts(monkeypatch, layout, save):
-    monkeypatch.setattr(_autograd, "raw", reference())
+    in_double_precision(monkeypatch)
     way = how(layout, PACKED[layout], "silu", None)
     x, weight, down, bias, values = leaves((2, 3), (8, 3), (3, 4), (8,), (2, 8))
 

@@ -2,6 +2,10 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_support import DTYPES, D, F, T, seeded
 
 import gatefold.torch as gt
@@ -107,6 +111,48 @@ def test_autocast_casts_as_it_does_for_linear():
     assert torch.equal(found, gt.mlp(*cast, gate_bias=bias.bfloat16(), **SILU))
     found.sum().backward()
     assert gate.grad.dtype == torch.float32
+
+
+class Seen(TorchDispatchMode):
+    """The operators that a dispatch mode is asked about."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+class SeenByFunctions(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_modes_subclasses_and_the_profiler_see_the_operators(with_gradients):
+    """Whatever way a call takes for speed."""
+    x, gate, up = seeded([(T, D), (F, D), (F, D)], torch.float32)
+    gate.requires_grad_(with_gradients)
+    with Seen() as dispatched:
+        gt.gate_up(x, gate, up, **SILU)
+    assert "gatefold::_gate_up" in dispatched.names
+    with SeenByFunctions() as called:
+        gt.gate_up(x, gate, up, **SILU)
+    assert any("gatefold._gate_up" in name for name in called.names)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert type(gt.gate_up(x, gate, up, **SILU)) is FakeTensor
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        gt.gate_up(x, gate, up, **SILU)
+    assert "gatefold::_gate_up" in {event.name for event in profile.events()}
+    traced = make_fx(lambda x: gt.gate_up(x, gate.detach(), up, **SILU))(x)
+    assert "gatefold._gate_up" in traced.code
 
 
 def test_inference_mode_gives_inference_tensors():

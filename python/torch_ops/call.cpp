@@ -1,7 +1,6 @@
 #include "call.hpp"
 
 #include <stdexcept>
-#include <utility>
 
 #include "how.hpp"
 
@@ -31,7 +30,7 @@ void* aligned(void* memory) {
 }  // namespace
 
 Call::Call(gatefold_op op, const Argument& first, const std::string& how) : first_(first) {
-  How parsed = parse_how(how);
+  const How& parsed = parse_how(how);
   desc_.struct_size = sizeof desc_;
   desc_.op = op;
   desc_.dtype = dtype_of(first);
@@ -42,7 +41,7 @@ Call::Call(gatefold_op op, const Argument& first, const std::string& how) : firs
   desc_.limit = parsed.limit;
   desc_.alpha = parsed.alpha;
   desc_.beta = parsed.beta;
-  implementation_ = std::move(parsed.implementation);
+  implementation_ = parsed.implementation;
   args_.struct_size = sizeof args_;
 }
 
@@ -83,7 +82,7 @@ Tensor Call::run(std::span<const int64_t> tokens, int64_t columns, const Tensor*
   Tensor made = out != nullptr ? nullptr : empty(tokens, columns, first_.kind);
   args_.out = writable_data_of(out != nullptr ? *out : made);
 
-  const Plan plan = plan_for(desc_, implementation_);
+  const Plan& plan = plan_for(desc_, implementation_);
   size_t bytes = 0;
   check(gatefold_plan_workspace_size(plan.get(), args_.tokens, &bytes));
   Tensor workspace;

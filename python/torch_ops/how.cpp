@@ -3,6 +3,7 @@
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "gatefold/names.h"
 
@@ -52,9 +53,7 @@ void set(How& how, std::string_view key, std::string_view value) {
   }
 }
 
-}  // namespace
-
-How parse_how(const std::string& text) {
+How parsed(const std::string& text) {
   How how;
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -64,6 +63,20 @@ How parse_how(const std::string& text) {
     const size_t end = key == "implementation" ? std::string_view::npos : rest.find(';', equals);
     set(how, key, rest.substr(equals + 1, end == std::string_view::npos ? end : end - equals - 1));
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return how;
+}
+
+}  // namespace
+
+const How& parse_how(const std::string& text) {
+  // A model asks for the same in every layer.
+  thread_local std::string last;
+  thread_local How how;
+  if (text != last) {
+    How next = parsed(text);
+    last = text;
+    how = std::move(next);
   }
   return how;
 }

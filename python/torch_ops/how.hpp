@@ -18,8 +18,8 @@ struct How {
   std::string implementation;  // "": Gatefold chooses
 };
 
-// Parts stand in any order between semicolons, the implementation last: its name may hold anything.
-// Throws std::runtime_error, naming what it doesn't know.
-How parse_how(const std::string& text);
+// Parts stand in any order between semicolons, the implementation last: its name may hold anything. The answer is this
+// thread's until its next call. Throws std::runtime_error, naming what it doesn't know.
+const How& parse_how(const std::string& text);
 
 }  // namespace gatefold_torch

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 namespace gatefold_torch {
 namespace {
@@ -49,6 +50,22 @@ struct Cache {
   }
 };
 
+// Of all threads.
+Plan shared_plan_for(const Key& key) {
+  Cache& cache = Cache::get();
+  const std::lock_guard lock(cache.mutex);
+  if (const auto found = cache.plans.find(key); found != cache.plans.end()) return found->second;
+
+  gatefold_desc named = key.desc;
+  if (!key.implementation.empty()) named.implementation = key.implementation.c_str();
+  gatefold_plan* made = nullptr;
+  check(gatefold_plan_create(&named, &made));
+  const Plan plan(made, gatefold_plan_destroy);
+  if (cache.plans.size() >= kMaxPlans) cache.plans.clear();  // those in use live on until their run ends
+  cache.plans.emplace(key, plan);
+  return plan;
+}
+
 }  // namespace
 
 void check(gatefold_status status) {
@@ -56,21 +73,13 @@ void check(gatefold_status status) {
   if (status != GATEFOLD_SUCCESS) throw std::runtime_error(gatefold_last_error());
 }
 
-Plan plan_for(const gatefold_desc& desc, const std::string& implementation) {
-  Cache& cache = Cache::get();
+const Plan& plan_for(const gatefold_desc& desc, const std::string& implementation) {
   const char* forced = std::getenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe): only read
   const Key key{desc, omp_get_max_threads(), implementation, forced == nullptr ? "" : forced};
-  const std::lock_guard lock(cache.mutex);
-  if (const auto found = cache.plans.find(key); found != cache.plans.end()) return found->second;
-
-  gatefold_desc named = desc;
-  if (!implementation.empty()) named.implementation = implementation.c_str();
-  gatefold_plan* made = nullptr;
-  check(gatefold_plan_create(&named, &made));
-  const Plan plan(made, gatefold_plan_destroy);
-  if (cache.plans.size() >= kMaxPlans) cache.plans.clear();  // those in use live on until their run ends
-  cache.plans.emplace(key, plan);
-  return plan;
+  // A model's layers are alike: the thread's last plan is the next one's too, without a lock and a hash.
+  thread_local std::pair<Key, Plan> last;
+  if (last.second == nullptr || !(last.first == key)) last = {key, shared_plan_for(key)};
+  return last.second;
 }
 
 }  // namespace gatefold_torch

@@ -11,8 +11,8 @@ namespace gatefold_torch {
 using Plan = std::shared_ptr<const gatefold_plan>;
 
 // The plan of a description whose `implementation` is null; `implementation` names it here, "" lets Gatefold choose.
-// Throws std::runtime_error with the library's message.
-Plan plan_for(const gatefold_desc& desc, const std::string& implementation);
+// The answer is this thread's until its next call. Throws std::runtime_error with the library's message.
+const Plan& plan_for(const gatefold_desc& desc, const std::string& implementation);
 
 // Throws std::runtime_error with the library's message unless the status is success.
 void check(gatefold_status status);

@@ -12,8 +12,7 @@ from ._how import how, known_ways
 from ._state import mark_written, needs_gradient, refuse_gradient, under_autocast
 
 # Bound once: a call of a small block is all look-ups.
-_raw_act_and_mul, _raw_gemm_gated = _library.operators.act_and_mul, _library.operators.gemm_gated
-_raw_gate_up, _raw_mlp = _library.operators.gate_up, _library.operators.mlp
+_raw, _eager, _is_traced = _library.operators, _library.eager, _library.is_traced
 _is_autocast_on = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
 
@@ -29,11 +28,11 @@ def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activ
     way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
     if out is not None:
         refuse_gradient(out, gate=gate, up=up)
-        _library.operators.act_and_mul_out(gate, up, way.text, out)
+        _raw.act_and_mul_out(gate, up, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(gate, up):
         return _autograd.act_and_mul(gate, up, way)
-    return _raw_act_and_mul(gate, up, way.text)
+    return (_raw if _is_traced() else _eager).act_and_mul(gate, up, way.text)
 
 
 def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activation, bias: Tensor | None = None,
@@ -48,11 +47,11 @@ def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activatio
         x, gate, weight, bias = under_autocast(x, gate, weight, bias)
     if out is not None:
         refuse_gradient(out, x=x, gate=gate, weight=weight, bias=bias)
-        _library.operators.gemm_gated_out(x, gate, weight, bias, way.text, out)
+        _raw.gemm_gated_out(x, gate, weight, bias, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, weight, bias):
         return _autograd.gemm_gated(x, gate, weight, bias, way)
-    return _raw_gemm_gated(x, gate, weight, bias, way.text)
+    return (_raw if _is_traced() else _eager).gemm_gated(x, gate, weight, bias, way.text)
 
 
 def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout, activation: Activation,
@@ -73,12 +72,12 @@ def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout
         x, gate, up, gate_bias, up_bias = under_autocast(x, gate, up, gate_bias, up_bias)
     if out is not None:
         refuse_gradient(out, x=x, gate=gate, up=up, gate_bias=gate_bias, up_bias=up_bias)
-        _library.operators.gate_up_out(x, gate, up, gate_bias, up_bias, way.text, out)
+        _raw.gate_up_out(x, gate, up, gate_bias, up_bias, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, up, gate_bias, up_bias):
         found = _autograd.gate_up(x, gate, up, gate_bias, up_bias, way, save_pre_activations)
         return found[0] if save_pre_activations else found
-    return _raw_gate_up(x, gate, up, gate_bias, up_bias, way.text)
+    return (_raw if _is_traced() else _eager).gate_up(x, gate, up, gate_bias, up_bias, way.text)
 
 
 def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Layout, activation: Activation,
@@ -96,9 +95,9 @@ def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Lay
     if out is not None:
         names = ("x", "gate", "up", "down", "gate_bias", "up_bias", "down_bias")
         refuse_gradient(out, **dict(zip(names, tensors)))
-        _library.operators.mlp_out(*tensors, way.text, out)
+        _raw.mlp_out(*tensors, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(*tensors):
         found = _autograd.mlp(*tensors, way, save_pre_activations)
         return found[0] if save_pre_activations else found
-    return _raw_mlp(*tensors, way.text)
+    return (_raw if _is_traced() else _eager).mlp(*tensors, way.text)
