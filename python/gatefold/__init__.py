@@ -28,14 +28,16 @@ A call works on as many threads as OpenMP gives it (OMP_NUM_THREADS) and holds n
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
-import numpy as np
-import numpy.typing as npt
-
-from . import _c, _ops
+from . import _c
 from ._c import Error, InvalidArgument, OutOfMemory, Unsupported
-from ._ops import SwigluClamped
+from ._names import SwigluClamped
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 
 __all__ = [
     "Activation", "Error", "InvalidArgument", "Layout", "OutOfMemory", "SwigluClamped", "Unsupported", "__version__",
@@ -44,11 +46,13 @@ __all__ = [
 
 __version__: str = _c.library.gatefold_version().decode()
 
-Array = npt.NDArray[Any]
 Layout = Literal["separate", "gate_up", "up_gate", "interleaved_gate_up", "interleaved_up_gate"]
 Activation = Union[
     Literal["silu", "gelu_tanh", "gelu_erf", "relu", "sigmoid", "identity", "swiglu_clamped"], SwigluClamped
 ]
+
+
+# _ops is imported where it is called: NumPy, which it brings, takes six times as long to import as all the rest.
 
 
 def act_and_mul(gate: Array, up: Array | None = None, *, layout: Layout, activation: Activation, block: int = 0,
@@ -58,6 +62,8 @@ def act_and_mul(gate: Array, up: Array | None = None, *, layout: Layout, activat
     gate, up: [T, F]; packed layouts: gate [T, 2F], its halves among the columns. Returns [T, F].
     Raises TypeError, ValueError, Error.
     """
+    from . import _ops
+
     return _ops._act_and_mul(gate, up, layout=layout, activation=activation, block=block, out=out,
                              implementation=implementation).run()  # fmt: skip
 
@@ -68,6 +74,8 @@ def gemm(x: Array, weight: Array, *, bias: Array | None = None, out: Array | Non
 
     x: [T, D], weight: [F, D], bias: [F]. Returns [T, F]. Raises TypeError, ValueError, Error.
     """
+    from . import _ops
+
     return _ops._gemm(x, weight, bias=bias, out=out, implementation=implementation).run()
 
 
@@ -77,6 +85,8 @@ def gemm_gated(x: Array, gate: Array, weight: Array, *, activation: Activation, 
 
     x: [T, D], gate: [T, F], weight: [F, D], bias: [F]. Returns [T, F]. Raises TypeError, ValueError, Error.
     """
+    from . import _ops
+
     return _ops._gemm_gated(x, gate, weight, activation=activation, bias=bias, out=out,
                             implementation=implementation).run()  # fmt: skip
 
@@ -89,6 +99,8 @@ def gate_up(x: Array, gate: Array, up: Array | None = None, *, layout: Layout, a
     x: [T, D], gate, up: [F, D], gate_bias, up_bias: [F]. Packed layouts: gate [2F, D] and gate_bias [2F], bias j for
     row j. Returns [T, F]. Raises TypeError, ValueError, Error.
     """
+    from . import _ops
+
     return _ops._gate_up(x, gate, up, layout=layout, activation=activation, block=block, gate_bias=gate_bias,
                          up_bias=up_bias, out=out, implementation=implementation).run()  # fmt: skip
 
@@ -101,5 +113,7 @@ def mlp(x: Array, gate: Array, up: Array | None, down: Array, *, layout: Layout,
     As gate_up, and down: [D, F], down_bias: [D]; packed layouts: up is None. Returns [T, D].
     Raises TypeError, ValueError, Error.
     """
+    from . import _ops
+
     return _ops._mlp(x, gate, up, down, layout=layout, activation=activation, block=block, gate_bias=gate_bias,
                      up_bias=up_bias, down_bias=down_bias, out=out, implementation=implementation).run()  # fmt: skip

@@ -11,15 +11,8 @@ from . import _c
 from ._arrays import (
     Operand, aligned_bytes, bias_vector, input_operand, output_operand, require_array, require_matrix, require_shape,
 )  # fmt: skip
+from ._names import _activation, _known
 from ._plan import Description, plan_for
-
-
-class SwigluClamped(NamedTuple):
-    """g' = min(g, limit), u' = clamp(u, -limit, limit), g' sigma(alpha g') (u' + beta). gpt-oss has the defaults."""
-
-    limit: float = 7.0
-    alpha: float = 1.702
-    beta: float = 1.0
 
 
 class _Call(NamedTuple):
@@ -47,20 +40,6 @@ class _Call(NamedTuple):
         workspace = aligned_bytes(plan.workspace_size(self.tokens))
         plan.run(self.c_args(workspace))
         return self.operands["out"].array
-
-
-def _known(name: str, value: object, known: dict[str, int]) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name}: {value!r}, not one of {', '.join(known)}")
-    return value
-
-
-def _activation(activation: object) -> tuple[str, float, float, float]:
-    if activation == "swiglu_clamped":
-        activation = SwigluClamped()
-    if isinstance(activation, SwigluClamped):
-        return ("swiglu_clamped", *activation)
-    return _known("activation", activation, _c.ACTIVATIONS), 0.0, 0.0, 0.0
 
 
 def _half(name: str, length: int, layout: str) -> int:

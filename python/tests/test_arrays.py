@@ -154,7 +154,8 @@ def test_the_tool():
     assert wrong.returncode != 0
 
 
-def test_importing_brings_no_torch():
-    program = "import sys, gatefold; print('torch' in sys.modules, 'ml_dtypes' in sys.modules)"
+def test_importing_brings_no_other_package():
+    """Each takes longer than all of gatefold."""
+    program = "import sys, gatefold; print(sys.modules.keys() & {'torch', 'numpy', 'ml_dtypes'})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert done.stdout.strip() == "set()"

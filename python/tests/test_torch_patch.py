@@ -1,8 +1,8 @@
 """patch on models that Transformers makes: numbers, what it refuses, the way back; GatedMLP and the stateless layers."""
 
 import copy
-import inspect
 
+import kernels
 import peft
 import pytest
 import torch
@@ -255,13 +255,26 @@ def test_a_state_dict_loads_into_gated_mlp(name):
 
 
 @pytest.mark.parametrize(("name", "layer"), [("Llama", layers.SeparateGatedMLP), ("Phi3", layers.PackedGatedMLP)])
-def test_stateless_layers(name, layer):
-    """What the `kernels` package asks for: a forward of the same arguments, no state, no other members."""
-    stock = small(name).model.layers[0].mlp
-    assert layer.has_backward and layer.can_torch_compile
-    assert "__init__" not in vars(layer)
-    assert list(inspect.signature(layer.forward).parameters) == list(inspect.signature(type(stock).forward).parameters)
+def test_hugging_face_s_kernels_maps_the_stateless_layers(monkeypatch, name, layer):
+    """By the package itself, with its own checks of the layer's form."""
+    model = small(name)
+    stock = model.model.layers[0].mlp
     (x,) = seeded([(2, 5, 64)], torch.float32)
-    found = layer.forward(stock, x)
-    gt.patch(stock)
-    assert torch.equal(found, stock(x))
+    report = gt.patch(model)
+    expected = stock(x)
+    report.undo()
+
+    class Repository:
+        layer_name = layer.__name__
+
+        def load(self):
+            return layer
+
+    for attribute in ("kernel_layer_name", "kernel_condition"):  # put back after the test
+        monkeypatch.setattr(type(stock), attribute, None, raising=False)
+    kernels.replace_kernel_forward_from_hub(type(stock), "GatedMLP")
+    mode = kernels.Mode.TRAINING | kernels.Mode.TORCH_COMPILE
+    with kernels.use_kernel_mapping({"GatedMLP": {"cpu": {mode: Repository()}}}, inherit_mapping=False):
+        kernels.kernelize(model, mode=mode, device="cpu", use_fallback=False)
+    assert stock.forward.__func__ is layer.forward
+    assert torch.equal(stock(x), expected)

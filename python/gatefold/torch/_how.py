@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .. import _c
-from .._ops import _activation, _known
+from .._names import _activation, _known
 
 
 class How(NamedTuple):
