@@ -14,7 +14,8 @@ LAYERS = [
     ["src/api"],
     ["src/swap_ffn"],
     ["src/dispatch"],
-    ["src/cuda/sm90", "src/cuda/sm80", "src/cuda/decode", "src/cuda/simt", "src/cuda/elementwise"],
+    ["src/cuda/sm90", "src/cuda/sm90_decode", "src/cuda/sm80", "src/cuda/decode", "src/cuda/simt",
+     "src/cuda/elementwise"],
     ["src/cuda/family"],
     ["src/cuda/copy_engine"],
     ["src/cuda"],  # common/, and the list of implementations

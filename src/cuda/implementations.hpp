@@ -9,6 +9,8 @@ const Implementation* vector_act_and_mul();
 
 // gemm and gate_up, for few tokens.
 const Implementation* decode_products();
+// The same on compute capability 9.0.
+const Implementation* sm90_decode_products();
 
 // gemm, gemm_gated and gate_up.
 const Implementation* sm90_products();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <sstream>
 
@@ -168,8 +169,9 @@ std::string Selection::reason(std::size_t index, std::int64_t tokens) const {
   if (candidate.verdict.max_tokens < candidate.verdict.min_tokens) {
     return concat("passed over: taken by name alone; ", candidate.verdict.reason);
   }
-  return concat("passed over: meant for ", candidate.verdict.min_tokens, " to ", candidate.verdict.max_tokens,
-                " tokens, not ", tokens);
+  const bool limited = candidate.verdict.max_tokens < std::numeric_limits<std::int64_t>::max();
+  return concat("passed over: meant for ", candidate.verdict.min_tokens,
+                limited ? concat(" to ", candidate.verdict.max_tokens) : " or more", " tokens, not ", tokens);
 }
 
 }  // namespace gatefold

@@ -70,14 +70,14 @@ std::vector<Target> delayed_targets() {
   std::vector<Target> result;
   for (const Target& target : targets({GATEFOLD_OP_GEMM, GATEFOLD_OP_GEMM_GATED, GATEFOLD_OP_GATE_UP})) {
     if (target.dtype == GATEFOLD_DTYPE_FP32) continue;
-    const bool boxes_of_sm80 = target.implementation == "sm80" && target.op != GATEFOLD_OP_GEMM_GATED;
-    if (target.implementation == "sm90" || boxes_of_sm80) result.push_back(target);
+    const bool others = target.implementation == "sm80" || target.implementation == "sm90_decode";
+    if (target.implementation == "sm90" || (others && target.op != GATEFOLD_OP_GEMM_GATED)) result.push_back(target);
   }
   return result;
 }
 
 bool has_delays(const std::string& kernel) {
-  return kernel.rfind("sm90:", 0) == 0 || kernel.find(" boxes") != std::string::npos;
+  return kernel.starts_with("sm90") || kernel.find(" boxes") != std::string::npos;
 }
 
 INSTANTIATE_TEST_SUITE_P(CopyEngine, Delays, testing::ValuesIn(delayed_targets()), target_name);

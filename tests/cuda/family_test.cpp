@@ -39,7 +39,7 @@ struct ThreeKernels {
   std::string refusal(const Problem& p) const { return p.intermediate_size > 4096 ? "too wide" : ""; }
   bool fits(const Kernel& kernel, const Problem& p) const { return p.intermediate_size % kernel.columns == 0; }
   std::string nothing_fits(const Problem& /*problem*/) const { return "nothing fits"; }
-  Verdict verdict(std::span<const Kernel> /*kernels*/) const {
+  Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/) const {
     return {.eligible = true, .reason = "three kernels", .max_tokens = wanted};
   }
   std::int64_t most_tokens(const Problem& /*problem*/) const { return limit; }

@@ -37,7 +37,7 @@ class ProductChains : public testing::TestWithParam<const char*> {
     return memory;
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, ProductChains, testing::Values("sm90", "sm80", "decode"),
+INSTANTIATE_TEST_SUITE_P(All, ProductChains, testing::Values("sm90", "sm80", "decode", "sm90_decode"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(ProductChains, KeepTheirOrderByEveryKernel) {
@@ -99,7 +99,7 @@ class Forced {
 // An mlp's two products share a workspace, and the next run's first product writes there what this one's second reads.
 TEST(MlpChain, IsTheSameWithAndWithoutPauses) {
   Random random = test_random();
-  for (const char* family : {"", "sm80", "sm90", "decode"}) {
+  for (const char* family : {"", "sm80", "sm90", "decode", "sm90_decode"}) {
     SCOPED_TRACE(family);
     constexpr std::int64_t tokens = 200;
     constexpr std::int64_t D = 1024;

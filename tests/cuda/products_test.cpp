@@ -59,6 +59,18 @@ TEST_P(Products, TailsOfTheTokens) {
   }
 }
 
+// As many as the kernels for few tokens take at once, by every one of them; sums long enough to be divided.
+TEST_P(Products, TailsOfFewTokens) {
+  Random random = test_random();
+  for (const std::int64_t tile : {8, 16, 24, 32, 48, 64}) {
+    for (const std::int64_t T : {tile - 7, tile - 1, tile, tile + 1}) {
+      Spec s = aligned(T, 1096, 136);
+      s.values = values(random);
+      expect_right(s, random);
+    }
+  }
+}
+
 TEST_P(Products, TailsOfTheColumns) {
   Random random = test_random();
   for (const std::int64_t tile : {32, 64, 96, 128, 192, 256, 384, 512}) {
@@ -95,6 +107,17 @@ TEST_P(Products, EveryCompiledKernel) {
   }
 }
 
+// Where there is a kernel for few tokens it may divide the sums among blocks.
+TEST_P(Products, DividedSumsOfFewTokens) {
+  if (GetParam().implementation.find("decode") == std::string::npos) GTEST_SKIP() << "has no kernels for few tokens";
+  Random random = test_random();
+  for (const GridShape& shape : few_tokens_grid) {
+    Spec s = spec(shape.tokens, shape.hidden_size, shape.intermediate_size);
+    s.values = values(random);
+    for (const std::string& kernel : kernels_of(s, GetParam().implementation)) expect_right_by(kernel, s, random);
+  }
+}
+
 // The architectures' own kernels are listed, are taken where they can run, and can be passed over by name.
 TEST(Listed, ArchitecturesAndForcing) {
   gatefold_device_info info{};
@@ -117,8 +140,8 @@ TEST(Listed, ArchitecturesAndForcing) {
                                  .hidden_size = 128,
                                  .intermediate_size = 256},
                                 random);
-    for (const char* forced : {"sm90", "sm80", "simt", "decode"}) {
-      if (std::find(names.begin(), names.end(), forced) == names.end()) continue;  // decode has no gemm_gated
+    for (const char* forced : {"sm90", "sm80", "simt", "decode", "sm90_decode"}) {
+      if (std::find(names.begin(), names.end(), forced) == names.end()) continue;  // no gemm_gated
       EXPECT_EQ(std::string(Plan(experiment.desc(forced)).implementation(256)), forced);
     }
     for (const std::string& kernel : kernels_of(experiment.spec(), "sm90")) {

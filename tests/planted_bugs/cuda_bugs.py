@@ -9,6 +9,7 @@ SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
 SM80 = "*Products*sm80*:*Exact*sm80*:*RelativeL2*sm80*"
 DECODE = "*Products*decode*:*Exact*decode*:*Numeric*decode*:*LeadingDimensions*decode*"
+SM90_DECODE = DECODE.replace("decode", "sm90_decode")
 VECTORS = "*Numeric*vectors*:*Exact*vectors*"
 CHAINS = "*Chain*"
 
@@ -114,6 +115,22 @@ BUGS = [
         "        find_rows();\n      }", "      }", DECODE),
     Bug("decode", "begins before the kernel before it has ended", "src/cuda/decode/kernel.cuh",
         "  ptx::wait_for_previous_grid();\n", "", CHAINS),
+    Bug("sm90_decode", "drops the last k-step", "src/cuda/sm90_decode/kernel.cuh",
+        "p_.k_steps - first_step_)", "p_.k_steps - 1 - first_step_)", SM90_DECODE),
+    Bug("sm90_decode", "multiplies the first block's terms in every block", "src/cuda/sm90_decode/kernel.cuh",
+        "min(rank_ * p_.block_steps,", "min(0 * rank_ * p_.block_steps,", SM90_DECODE),
+    Bug("sm90_decode", "swaps gate and up", "src/cuda/sm90_decode/kernel.cuh",
+        "act(gate(0), up(0), gate(1), up(1))", "act(up(0), gate(0), up(1), gate(1))", SM90_DECODE),
+    Bug("sm90_decode", "leaves out the last block's sums", "src/cuda/sm90_decode/kernel.cuh",
+        "from < p_.split; ++from", "from < max(1, p_.split - 1); ++from", SM90_DECODE),
+    Bug("sm90_decode", "adds up before the sums have come", "src/cuda/sm90_decode/kernel.cuh",
+        "    barrier_wait_for_cluster(&storage_.sent, phase);\n", "", SM90_DECODE),
+    Bug("sm90_decode", "skips the last column", "src/cuda/sm90_decode/kernel.cuh",
+        "if (column >= p_.columns) continue;", "if (column + 1 >= p_.columns) continue;", SM90_DECODE),
+    Bug("sm90_decode", "skips the last token", "src/cuda/sm90_decode/kernel.cuh",
+        "if (token < p_.tokens) out[0]", "if (token + 1 < p_.tokens) out[0]", SM90_DECODE),
+    Bug("sm90_decode", "begins before the kernel before it has ended", "src/cuda/sm90_decode/kernel.cuh",
+        "    prefetch_weights();\n    wait_for_previous_grid();\n", "    prefetch_weights();\n", CHAINS),
     Bug("sm90", "takes sigma for 2^-60 where it is less", "src/cuda/common/combine.cuh",
         "ptx::saturated_fma(reciprocal, q, -0x1p-59F)", "(reciprocal * q)", "*SpecialSums*"),
     Bug("sm90", "begins before the kernel before it has ended", "src/cuda/sm90/loader.cuh",

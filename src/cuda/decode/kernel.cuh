@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/layout.hpp"
+#include "cuda/common/bias.cuh"
 #include "cuda/common/combine.cuh"
 #include "cuda/common/element.cuh"
 #include "cuda/common/ptx.cuh"
@@ -29,17 +30,6 @@ struct Rows {
   std::int64_t stride = 0;
 
   __device__ __forceinline__ const std::byte* row(std::int64_t j) const { return base + lines(j) * stride; }
-};
-
-// Element j is element lines(j) of base, which is null where there is no bias.
-struct Bias {
-  const std::byte* base = nullptr;
-  LineMap lines;
-
-  template <class Element>
-  __device__ __forceinline__ float add_to(float sum, std::int64_t j) const {
-    return base == nullptr ? sum : sum + to_float(reinterpret_cast<const Element*>(base)[lines(j)]);
-  }
 };
 
 struct Arguments {
@@ -83,6 +73,18 @@ class WeightRing {
         tile_(static_cast<int>(blockIdx.x)),
         at_(warp() * Config::group_elements) {
     find_rows();
+  }
+
+  // Asks L2 for the first tile's first groups. Another kernel may still be writing them: its writes arrive in L2 too.
+  __device__ void prefetch() const {
+    if (tile_ >= p_.tiles) return;
+    for (int i = lane(); i < config.rows() * config.stages; i += 32) {
+      const int k = at_ + i / config.rows() * Config::warps * Config::group_elements;
+      if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * 2);
+    }
+  }
+
+  __device__ void begin() {
 #pragma unroll
     for (int stage = 0; stage < config.stages; ++stage) fetch(stage);
   }
@@ -218,9 +220,11 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t first_token = p.first_token + std::int64_t{blockIdx.y} * config.tokens();
 
+  WeightRing<product, config> ring(p, shared);
+  ring.prefetch();
   ptx::wait_for_previous_grid();
   ptx::launch_next_grid();
-  WeightRing<product, config> ring(p, shared);
+  ring.begin();
   const Tokens<config.token_groups> tokens(p, first_token);
 
   int stage = 0;

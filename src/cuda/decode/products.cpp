@@ -10,9 +10,9 @@ namespace gatefold::cuda {
 namespace decode {
 namespace {
 
-// For how many tokens it is chosen: none, until all of its tests and the sanitizers have been seen to pass on a GPU.
-constexpr std::int64_t least_tokens = 1;
-constexpr std::int64_t most_tokens_wanted = 0;
+// For how many tokens it is chosen (docs/kernels/decode.md); with biases, which no kernel for more tokens takes, for
+// all.
+constexpr std::int64_t most_tokens_wanted = 16;
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
 
@@ -54,13 +54,11 @@ struct Family {
   bool fits(const Kernel& /*kernel*/, const Problem& /*problem*/) const { return true; }
   std::string nothing_fits(const Problem& /*problem*/) const { return {}; }
 
-  Verdict verdict(std::span<const Kernel> kernels) const {
+  Verdict verdict(std::span<const Kernel> kernels, const Problem& p) const {
     Verdict verdict =
         require_shared_memory(static_cast<std::size_t>(kernels.front().config.shared_bytes()),
-                              require_capability(least_capability, no_upper_capability,
-                                                 "for few tokens; not chosen until all its tests were seen on a GPU"));
-    verdict.min_tokens = least_tokens;
-    verdict.max_tokens = most_tokens_wanted;
+                              require_capability(least_capability, no_upper_capability, "for few tokens"));
+    if (!p.biases.any()) verdict.max_tokens = most_tokens_wanted;
     return verdict;
   }
 

@@ -27,6 +27,11 @@ __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* 
                : "memory");
 }
 
+// The 128 bytes around an address are brought to L2.
+__device__ __forceinline__ void prefetch_line(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global) : "memory");
+}
+
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Until at most `pending` of this thread's last groups of copies are under way.

@@ -29,7 +29,7 @@
 //     refusal(problem)                why none of its kernels can take these sizes and strides, or ""
 //     fits(kernel, problem)           whether this one can, and
 //     nothing_fits(problem)           what to say where none can
-//     verdict(kernels)                on which devices, for how many tokens
+//     verdict(kernels, problem)       on which devices, for how many tokens
 //     most_tokens(problem)            so many that tiles can be counted, whichever kernel is taken
 //     machine_of(device, kernels)     the device is current
 //     choose(kernels, problem, tokens, machine)                the kernel of least time, or null
@@ -140,7 +140,7 @@ class FamilyProducts final : public Implementation {
 
   Verdict supports(const Problem& p) const override {
     if (std::string reason = refusal(p); !reason.empty()) return {false, std::move(reason)};
-    Verdict verdict = family_.verdict(fitting(p));
+    Verdict verdict = family_.verdict(fitting(p), p);
     verdict.max_tokens = std::min(verdict.max_tokens, family_.most_tokens(p));
     verdict.every_pointer = false;
     return verdict;

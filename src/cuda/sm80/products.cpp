@@ -62,7 +62,7 @@ struct Family {
     return concat("interleaved by ", p.layout.block, " rows, which none of its kernels can follow");
   }
 
-  Verdict verdict(std::span<const Kernel> kernels) const {
+  Verdict verdict(std::span<const Kernel> kernels, const Problem& /*problem*/) const {
     const auto least = std::ranges::min(kernels, {}, [](const Kernel& k) { return k.config.shared_bytes(); });
     return require_shared_memory(
         static_cast<std::size_t>(least.config.shared_bytes()),

@@ -74,7 +74,7 @@ struct Family {
   }
 
   // sm_90a code runs on compute capability 9.0 alone.
-  Verdict verdict(std::span<const Kernel> /*kernels*/) const {
+  Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/) const {
     return require_capability(90, 90, "Hopper: copy engine and warpgroup MMA");
   }
 

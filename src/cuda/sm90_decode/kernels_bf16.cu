@@ -1,0 +1,13 @@
+#include "cuda/sm90_decode/launch.cuh"
+
+namespace gatefold::cuda::sm90_decode {
+namespace {
+
+constexpr auto gemm = kernels_of<__nv_bfloat16, Product::gemm>();
+constexpr auto gate_up = kernels_of<__nv_bfloat16, Product::gate_up>();
+
+}  // namespace
+
+std::span<const Kernel> bf16_kernels(Product product) { return product == Product::gemm ? gemm : gate_up; }
+
+}  // namespace gatefold::cuda::sm90_decode

@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "core/arithmetic.hpp"
+#include "cuda/family/products.hpp"
+#include "cuda/implementations.hpp"
+#include "cuda/sm90_decode/kernels.hpp"
+
+namespace gatefold::cuda {
+namespace sm90_decode {
+namespace {
+
+// For how many tokens it is chosen (docs/kernels/decode.md); with biases, which no kernel for more tokens takes, for
+// all that the family decode leaves.
+constexpr std::int64_t most_tokens_wanted = 64;
+// Of weights of so many bytes it is the faster of the two from 2 tokens on, else from 17.
+constexpr std::int64_t large_weights = 400'000'000;
+
+std::int64_t weight_bytes(const Problem& p) {
+  return p.hidden_size * p.intermediate_size * (p.op == Op::gate_up ? 2 : 1) * size_of(p.dtype);
+}
+
+constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
+constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
+
+Product product_of(Op op) { return op == Op::gemm ? Product::gemm : Product::gate_up; }
+
+struct Family {
+  using Kernel = sm90_decode::Kernel;
+  using Machine = ResidentClusters;
+
+  std::string_view name() const { return "sm90_decode"; }
+
+  std::vector<Kernel> compiled(const Problem& p) const {
+    if (p.op != Op::gemm && p.op != Op::gate_up) return {};
+    std::span<const Kernel> list;
+    if (p.dtype == DType::bf16) list = bf16_kernels(product_of(p.op));
+    if (p.dtype == DType::fp16) list = fp16_kernels(product_of(p.op));
+    return {list.begin(), list.end()};
+  }
+
+  bool takes_biases() const { return true; }
+
+  std::string name_of(const Kernel& kernel) const { return concat(Config::rows, "x", kernel.config.tokens); }
+
+  // By the copy engine, whose descriptors hold multiples of 16 bytes. The output is stored element by element.
+  CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
+
+  std::string refusal(const Problem& p) const {
+    if (p.hidden_size % chunk != 0) {
+      return concat("hidden_size ", p.hidden_size, " is not a multiple of ", chunk, " elements (16 bytes)");
+    }
+    if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate - Config::rows) {
+      return "a size exceeds 2^31 - 1";
+    }
+    const std::int64_t size = size_of(p.dtype);
+    if (2 * p.intermediate_size > largest_stride / (size * std::max(p.ld_gate, p.ld_up))) {
+      return "one half of the weights spans more than 2^40 bytes";
+    }
+    if (p.ld_x > largest_stride / size) return concat("ld_x: ", p.ld_x, " elements exceed 2^40 bytes");
+    return {};
+  }
+
+  // A slab of 64 rows is a box of the copy engine: whole blocks of the layout, or a part of one.
+  bool fits(const Kernel& /*kernel*/, const Problem& p) const {
+    return !p.layout.interleaved() || p.layout.block % Config::slab == 0 || Config::slab % p.layout.block == 0;
+  }
+  std::string nothing_fits(const Problem& p) const {
+    return concat("interleaved by ", p.layout.block, " rows, neither a divisor nor a multiple of ", Config::slab);
+  }
+
+  // sm_90a code runs on compute capability 9.0 alone.
+  Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
+    Verdict verdict = require_capability(90, 90, "Hopper, for few tokens: copy engine and warpgroup MMA");
+    verdict.min_tokens = weight_bytes(p) >= large_weights ? 2 : 17;
+    if (!p.biases.any()) verdict.max_tokens = most_tokens_wanted;
+    return verdict;
+  }
+
+  // So many that tiles and tokens are counted in 31 bits.
+  std::int64_t most_tokens(const Problem& p) const {
+    const std::int64_t rows = std::max<std::int64_t>(1, row_tiles(product_of(p.op), p));
+    return std::min(largest_coordinate - 64, (largest_coordinate - 64) / rows * 8);
+  }
+
+  Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kernels) const {
+    return kernels.front().resident_clusters(device);
+  }
+
+  // The first that takes all tokens at once, or the last: each further tile reads its weights again.
+  const Kernel* choose(std::span<const Kernel> kernels, const Problem& /*problem*/, std::int64_t tokens,
+                       const Machine& machine) const {
+    if (std::ranges::all_of(machine, [](int clusters) { return clusters == 0; })) return nullptr;
+    const auto fitting =
+        std::ranges::find_if(kernels, [&](const Kernel& kernel) { return tokens <= kernel.config.tokens; });
+    return fitting == kernels.end() ? &kernels.back() : &*fitting;
+  }
+
+  std::string describe(const Kernel& kernel, const Problem& p, std::int64_t /*tokens*/, const Machine& machine) const {
+    const int split = split_of(product_of(p.op), p, machine);
+    return concat(name_of(kernel), ", ", kernel.config.stages(), " stages",
+                  split > 1 ? concat(", sums divided by ", split) : "");
+  }
+
+  std::string nothing_runs(std::span<const Kernel> /*kernels*/) const {
+    return "none of the kernels for few tokens runs there";
+  }
+};
+
+const FamilyProducts<Family> instance{Family{}};
+
+}  // namespace
+}  // namespace sm90_decode
+
+const Implementation* sm90_decode_products() { return &sm90_decode::instance; }
+
+}  // namespace gatefold::cuda

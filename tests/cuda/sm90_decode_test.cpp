@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "core/arithmetic.hpp"
+#include "cuda/implementations.hpp"
+#include "cuda/kernel_grid.hpp"
+#include "cuda/sm90_decode/kernels.hpp"
+#include "gated_problem.hpp"
+
+// The sizes, the places and the division of the kernels for few tokens on 9.0: arithmetic on the host.
+namespace gatefold::cuda::sm90_decode {
+namespace {
+
+using sm90::gated_problem;
+using sm90::plain_problem;
+
+// Of an H100 or H200, whose 132 multiprocessors do not all belong to a cluster of four or eight.
+constexpr ResidentClusters hopper{132, 66, 32, 15};
+
+constexpr Product products[] = {Product::gemm, Product::gate_up};
+
+std::vector<Kernel> every_kernel() {
+  std::vector<Kernel> all;
+  for (const Product product : products) {
+    for (const auto list : {bf16_kernels(product), fp16_kernels(product)})
+      all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
+Problem problem_of(Product product, std::int64_t hidden_size, std::int64_t intermediate_size) {
+  return product == Product::gemm ? plain_problem(hidden_size, intermediate_size)
+                                  : gated_problem(hidden_size, intermediate_size);
+}
+
+TEST(Sm90Decode, FitsAMultiprocessorWithARingOfMany) {
+  for (const Kernel& kernel : every_kernel()) {
+    const Config& c = kernel.config;
+    SCOPED_TRACE(c.tokens);
+    EXPECT_LE(c.shared_bytes(), Config::most_shared_bytes);
+    EXPECT_GT(c.shared_bytes() + c.stage_bytes(), Config::most_shared_bytes) << "room for one more stage";
+    EXPECT_GE(c.stages() * Config::rows * Config::tile_k * 2, 128 * 1024) << "weights under way";
+    EXPECT_LE(2 * c.stages() * 8 + 16, Config::slack_bytes) << "barriers";
+    EXPECT_EQ(c.tokens % 8, 0);
+  }
+}
+
+// Each unit is added up by one block, which has a place for what every block sends it.
+TEST(Sm90Decode, DivisionGivesEveryUnitToOneBlock) {
+  for (const Kernel& kernel : every_kernel()) {
+    for (const int split : splits) {
+      const Division d{kernel.config.units(), split};
+      SCOPED_TRACE(testing::Message() << kernel.config.tokens << " tokens by " << split);
+      std::set<int> given;
+      for (int block = 0; block < split; ++block) {
+        EXPECT_LE(d.count(block), d.most());
+        for (int unit = d.first(block); unit < d.first(block) + d.count(block); ++unit) {
+          EXPECT_TRUE(given.insert(unit).second) << unit;
+          EXPECT_EQ(d.block_of(unit), block) << unit;
+        }
+      }
+      EXPECT_EQ(given.size(), static_cast<std::size_t>(d.units));
+      EXPECT_LE(split * d.most(), kernel.config.mailbox_units());
+    }
+  }
+}
+
+// The blocks with most to do have little more than their part of all k-steps. (Of Llama 1B's down-projection, 16 tiles
+// for 15 clusters of eight, they have twice that: half of the multiprocessors can still use up the memory.)
+TEST(Sm90Decode, SplitsEvenlyForTheLlamaModels) {
+  for (const auto& [D, F] : {std::pair{4096, 14336}, std::pair{8192, 28672}, std::pair{16384, 53248}}) {
+    for (const Product product : products) {
+      const Problem problem = product == Product::gemm ? plain_problem(F, D) : gated_problem(D, F);
+      const int split = split_of(product, problem, hopper);
+      const auto place = static_cast<std::size_t>(std::ranges::find(splits, split) - splits.begin());
+      const std::int64_t most =
+          ceil_div(row_tiles(product, problem), hopper[place]) * ceil_div(k_steps(problem), split);
+      const double part = static_cast<double>(row_tiles(product, problem) * k_steps(problem)) / hopper[0];
+      EXPECT_LE(static_cast<double>(most), 1.18 * part) << D << " x " << F << ", split " << split;
+    }
+  }
+}
+
+TEST(Sm90Decode, TakesNoSplitThatTheDeviceCannotHold) {
+  const Problem down = plain_problem(14336, 4096);
+  EXPECT_EQ(split_of(Product::gemm, down, hopper), 4);
+  EXPECT_EQ(split_of(Product::gemm, down, {132, 66, 0, 0}), 2);
+  EXPECT_EQ(split_of(Product::gemm, down, {132, 0, 0, 0}), 1);
+  EXPECT_EQ(split_of(Product::gemm, down, {0, 0, 0, 0}), 0);
+}
+
+// A slab is one box of the copy engine.
+TEST(Sm90Decode, TakesBlocksThatASlabHoldsOrIsAPartOf) {
+  const auto reason = [](std::int64_t block) {
+    Problem problem = gated_problem(64, 768, {LayoutKind::interleaved_gate_up, block});
+    problem.ld_x = problem.ld_gate = problem.ld_up = problem.hidden_size;
+    problem.ld_out = problem.intermediate_size;
+    return sm90_decode_products()->supports(problem).reason;
+  };
+  for (const std::int64_t block : {1, 2, 4, 8, 16, 32, 64, 128, 192}) {
+    EXPECT_EQ(reason(block).find("interleaved"), std::string::npos) << block;
+  }
+  for (const std::int64_t block : {3, 6, 12, 24, 48, 96}) {
+    EXPECT_NE(reason(block).find("interleaved by " + std::to_string(block) + " rows"), std::string::npos) << block;
+  }
+}
+
+// What the tests on a GPU run cuts the tiles in every way, and divides their sums by each split.
+TEST(Sm90Decode, TheShapesOfTheTestsCutItsTilesInEveryWay) {
+  for (const Product product : products) {
+    std::set<int> taken;
+    bool part_of_columns = false;
+    bool several_tiles = false;
+    std::vector<test::GridShape> shapes(std::begin(test::kernel_grid), std::end(test::kernel_grid));
+    shapes.insert(shapes.end(), std::begin(test::few_tokens_grid), std::end(test::few_tokens_grid));
+    for (const test::GridShape& shape : shapes) {
+      const Problem problem = problem_of(product, shape.hidden_size, shape.intermediate_size);
+      const int split = split_of(product, problem, hopper);
+      taken.insert(split);
+      part_of_columns |= shape.intermediate_size % tile_columns(product) != 0;
+      EXPECT_LE(split, k_steps(problem)) << "a block would have no terms";
+      several_tiles |= row_tiles(product, problem) * ceil_div(shape.tokens, 64) > 132;
+    }
+    EXPECT_EQ(taken, std::set<int>(splits.begin(), splits.end()));
+    EXPECT_TRUE(part_of_columns);
+    EXPECT_TRUE(several_tiles);
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::cuda::sm90_decode
