@@ -32,7 +32,7 @@ struct Problem {
   std::int64_t ld_down = 0;
   std::int64_t ld_out = 0;
   Biases biases;
-  bool row_scale = false;  // gate_up and gemm on the CPU: Operands::row_scale is given; no description asks for it
+  bool row_scale = false;  // gate_up and gemm: Operands::row_scale is given; no description asks for it
 };
 
 // Validated pointers of one run: gatefold_args, in bytes. For packed layouts `up` is null and `gate` holds both halves.

@@ -37,6 +37,7 @@ struct Family {
   }
 
   bool takes_biases() const { return true; }
+  bool takes_row_scale(Op /*op*/) const { return false; }
 
   std::string name_of(const Kernel& kernel) const { return concat(kernel.config.rows(), "x", kernel.config.tokens()); }
 

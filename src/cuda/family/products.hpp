@@ -25,6 +25,7 @@
 //     compiled(problem)               the kernels for its op and element type, best known first
 //     name_of(kernel)                 what --impl "family:NAME" forces
 //     takes_biases()                  whether its epilogues add them
+//     takes_row_scale(op)             whether they multiply each token's sums by its factor
 //     copied(op)                      the tensors that are copied in pieces of 16 bytes
 //     refusal(problem)                why none of its kernels can take these sizes and strides, or ""
 //     fits(kernel, problem)           whether this one can, and
@@ -166,7 +167,7 @@ class FamilyProducts final : public Implementation {
   std::string refusal(const Problem& p) const {
     if (family_.compiled(p).empty()) return concat("not compiled for ", to_string(p.op), " in ", to_string(p.dtype));
     if (p.biases.any() && !family_.takes_biases()) return "takes no biases yet";
-    if (p.row_scale) return "takes no row_scale";
+    if (p.row_scale && !family_.takes_row_scale(p.op)) return "takes no row_scale";
     if (p.hidden_size == 0) return "needs hidden_size > 0";
     if (std::string reason = family_.refusal(p); !reason.empty()) return reason;
     if (const char* stride = family_.copied(p.op).unaligned_stride(p)) {

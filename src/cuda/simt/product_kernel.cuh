@@ -36,6 +36,7 @@ struct ProductParams {
   RowView up;                     // weights [columns, depth]
   RowView out;                    // [tokens, columns]
   BiasParams gate_bias, up_bias;  // [columns]
+  const float* row_scale;         // [tokens], or null
   std::int64_t tokens, columns, depth;
   std::int64_t column_tiles;
 };
@@ -128,9 +129,10 @@ __global__ void __launch_bounds__(SimtTile::threads)
       const std::int64_t row = row0 + threadIdx.x / SimtTile::lanes + i * SimtTile::lanes;
       const std::int64_t column = column0 + threadIdx.x % SimtTile::lanes + j * SimtTile::lanes;
       if (row >= p.tokens || column >= p.columns) continue;
-      float h = p.up_bias.add_to<Element>(up_sums[i][j], column);
+      const float scale = p.row_scale == nullptr ? 1.0F : p.row_scale[row];
+      float h = p.up_bias.add_to<Element>(up_sums[i][j] * scale, column);
       if constexpr (product == Product::gate_up) {
-        h = activation(p.gate_bias.add_to<Element>(gate_sums[i][j], column), h);
+        h = activation(p.gate_bias.add_to<Element>(gate_sums[i][j] * scale, column), h);
       }
       if constexpr (product == Product::gemm_gated) {
         h = activation(to_float(reinterpret_cast<const Element*>(p.gate.row(row))[column]), h);

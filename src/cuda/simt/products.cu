@@ -33,6 +33,7 @@ ProductParams product_params(const Problem& p, const Operands& o) {
   const BiasView up_bias = bias_view(p, o, Half::up);
   params.gate_bias = {gate_bias.base, gate_bias.map};
   params.up_bias = {up_bias.base, up_bias.map};
+  params.row_scale = o.row_scale;
   params.tokens = o.tokens;
   params.columns = F;
   params.depth = p.hidden_size;
@@ -80,7 +81,7 @@ class Simt final : public Implementation {
  public:
   std::string_view name() const override { return "simt"; }
   Verdict supports(const Problem& problem) const override {
-    if (problem.row_scale) return {false, "takes no row_scale"};
+    if (problem.row_scale && product == Product::gemm_gated) return {false, "takes no row_scale"};
     return require_capability(least_capability, no_upper_capability, "plain fp32 arithmetic; takes everything, slowly");
   }
   std::unique_ptr<gatefold::Executor> prepare(const Problem& problem) const override {

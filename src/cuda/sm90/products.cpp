@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "cuda/sm90/cost_model.hpp"
 #include "cuda/sm90/families.hpp"
 #include "cuda/sm90/geometry.hpp"
+#include "cuda/sm90/kernels_by_request.hpp"
 
 namespace gatefold::cuda {
 namespace sm90 {
@@ -33,6 +35,8 @@ Product product_of(Op op) {
   return op == Op::gemm_gated ? Product::gated_by_memory : Product::plain;
 }
 
+constexpr bool by_name_alone(const Config& config) { return config.product == Product::plain && config.split_k > 1; }
+
 struct Family {
   using Kernel = sm90::Kernel;
   using Machine = sm90::Machine;
@@ -40,11 +44,16 @@ struct Family {
   std::string_view name() const { return "sm90"; }
 
   std::vector<Kernel> compiled(const Problem& p) const {
-    const std::span<const Kernel> all = sm90::kernels(p.dtype, product_of(p.op));
-    return {all.begin(), all.end()};
+    const bool scaled = p.row_scale && p.op == Op::gate_up;
+    const std::span<const Kernel> all =
+        scaled ? row_scale_kernels_of(p.dtype) : sm90::kernels(p.dtype, product_of(p.op));
+    std::vector<Kernel> kernels(all.begin(), all.end());
+    if (p.op == Op::gemm) std::ranges::copy(divided_plain_kernels_of(p.dtype), std::back_inserter(kernels));
+    return kernels;
   }
 
   bool takes_biases() const { return false; }
+  bool takes_row_scale(Op op) const { return op == Op::gate_up; }
 
   std::string name_of(const Kernel& kernel) const { return sm90::name(kernel.config); }
 
@@ -86,7 +95,10 @@ struct Family {
 
   const Kernel* choose(std::span<const Kernel> kernels, const Problem& p, std::int64_t tokens,
                        const Machine& machine) const {
-    return sm90::choose(kernels, p, tokens, machine);
+    // What is taken by name alone comes last, and is there alone when its name was given.
+    const auto by_name = std::ranges::find_if(kernels, [](const Kernel& k) { return by_name_alone(k.config); });
+    const auto others = static_cast<std::size_t>(by_name - kernels.begin());
+    return sm90::choose(others == 0 ? kernels : kernels.first(others), p, tokens, machine);
   }
 
   std::string describe(const Kernel& kernel, const Problem& p, std::int64_t tokens, const Machine& machine) const {

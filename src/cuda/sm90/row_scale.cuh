@@ -1,0 +1,89 @@
+#pragma once
+
+#include "cuda/sm90/family.cuh"
+#include "cuda/sm90/row_scale_schedule.hpp"
+
+// gate_up whose tokens have a factor each: 1/rms of a normalised input commutes with the product, and multiplies its
+// sums in fp32, before the activation, where an input that was rounded would err by as much as the output does.
+namespace gatefold::cuda::sm90 {
+
+constexpr Config with_schedule(Config config, Schedule schedule) {
+  config.schedule = schedule;
+  return config;
+}
+
+template <Config config, class Element>
+  requires(config.schedule == row_scaled)
+struct Epilogue<config, Element> : Epilogue<with_schedule(config, Schedule::cooperative), Element> {
+  using Base = Epilogue<with_schedule(config, Schedule::cooperative), Element>;
+  static_assert(config.product == Product::gate_up && !config.swap_ab);
+
+  struct Arguments : Base::Arguments {
+    const float* row_scale = nullptr;  // [tokens]
+    int tokens = 0;
+  };
+
+  template <class Accumulator>
+  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int tile_slabs,
+                               typename Base::Storage& storage, typename Base::Inputs& /*inputs*/, int thread,
+                               const Accumulator& tCrC) {
+    using namespace cute;
+    // The kernel before may have written the factors. It has ended long since, as its x came through the ring; this
+    // thread has not seen that yet.
+    ptx::wait_for_previous_grid();
+    float scale[Base::slabs][2];  // of rows r and r + 8
+#pragma unroll
+    for (int slab = 0; slab < Base::slabs; ++slab) {
+      const int row = Base::row_of(tile, thread / 128, slab) + thread % 128 / 32 * 16 + thread % 32 / 4;
+      scale[slab][0] = row < arguments.tokens ? arguments.row_scale[row] : 0.0F;
+      scale[slab][1] = row + 8 < arguments.tokens ? arguments.row_scale[row + 8] : 0.0F;
+    }
+    constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
+    arguments.combine.dispatch([&](auto act) {
+      Base::store_packed(
+          out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int half) {
+            const float by = scale[slab][half];
+            const Pair h =
+                act(acc(make_coord(0, half, group), slab, 0) * by, acc(make_coord(0, half, group + up), slab, 0) * by,
+                    acc(make_coord(1, half, group), slab, 0) * by, acc(make_coord(1, half, group + up), slab, 0) * by);
+            return pack<Element>(h.low, h.high);
+          });
+    });
+  }
+};
+
+template <class Shape>
+  requires(Shape::config.schedule == row_scaled)
+Status encode_epilogue(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
+  constexpr Config config = Shape::config;
+  using Epilogue = EpilogueOf<config, typename Shape::Element>;
+  arguments.epilogue.combine = Combine(problem.activation);
+  arguments.epilogue.row_scale = operands.row_scale;
+  arguments.epilogue.tokens = static_cast<int>(operands.tokens);
+  return encode_matrix(arguments.out, tensor_type<typename Shape::Element>,
+                       {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out}, Epilogue::store_rows,
+                       Epilogue::chunk, Epilogue::swizzle);
+}
+
+template <const Config& tile, class E>
+struct RowScaleShape {
+  static constexpr Config config = with_schedule(with_product(tile, Product::gate_up), row_scaled);
+  using Element = E;
+};
+
+template <const Config& tile, class E>
+constexpr Kernel row_scale_kernel_of(double teraflops) {
+  using S = RowScaleShape<tile, E>;
+  return {S::config, teraflops, launch<S>, resident_clusters<S>};
+}
+
+// For Swap-FFN, which has hundreds of rows for each sequence. 512 rows by 8192 weight rows are 128 tiles of 128x256:
+// one round on an H200. The rates are those of the same tiles in family.cuh.
+template <class E>
+constexpr std::array row_scale_kernels{
+    row_scale_kernel_of<tile_256x192, E>(728.0),
+    row_scale_kernel_of<tile_128x256, E>(700.0),
+    row_scale_kernel_of<alone_256x128, E>(715.5),
+};
+
+}  // namespace gatefold::cuda::sm90
