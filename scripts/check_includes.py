@@ -15,7 +15,7 @@ LAYERS = [
     ["src/swap_ffn"],
     ["src/dispatch"],
     ["src/cuda/sm90", "src/cuda/sm90_decode", "src/cuda/sm80", "src/cuda/decode", "src/cuda/simt",
-     "src/cuda/elementwise"],
+     "src/cuda/elementwise", "src/cuda/swap_ffn"],
     ["src/cuda/family"],
     ["src/cuda/copy_engine"],
     ["src/cuda"],  # common/, and the list of implementations

@@ -44,6 +44,10 @@ typedef struct gatefold_swap_ffn_desc {
   int64_t events;             // all sizes at least 1
   int64_t k_ffn;
   double eps;  // positive and finite
+
+  // The step by its name, or null. On the CPU there is "cpu". On CUDA devices there is "fused", which is taken by name
+  // alone: it has not been seen right on a GPU yet, and without the name a plan is refused with a message.
+  const char* implementation;
 } gatefold_swap_ffn_desc;
 
 // The weights as a checkpoint stores them: row-major, contiguous, of the description's type.
@@ -89,9 +93,11 @@ GATEFOLD_API gatefold_status gatefold_swap_ffn_plan_create(const gatefold_swap_f
 GATEFOLD_API void gatefold_swap_ffn_plan_destroy(gatefold_swap_ffn_plan* plan);  // null is fine
 
 // What a step reads of the weights, in one buffer of the plan's device, 256-byte aligned, made once: core_scale,
-// core_shift and alpha computed; ffn_norm folded into the columns of gate_w and up_w, rounded once to their type;
-// router_norm folded into router_w in fp32, since what follows from it are decisions. The weights are not read again,
-// and any number of steps at a time may read the buffer.
+// core_shift and alpha computed; ffn_norm folded into the columns of gate_w and up_w, rounded once to their type; and
+// on the CPU router_norm into router_w in fp32, since what follows from it are decisions. The weights are not read
+// again, and any number of steps at a time may read the buffer. On CUDA the weights too are in the device's memory; all
+// work is enqueued on `stream`, behind which the weights may go, and a step on another stream waits for it as for any
+// kernel.
 GATEFOLD_API gatefold_status gatefold_swap_ffn_prepared_size(const gatefold_swap_ffn_plan* plan, size_t* bytes);
 GATEFOLD_API gatefold_status gatefold_swap_ffn_prepare(const gatefold_swap_ffn_plan* plan,
                                                        const gatefold_swap_ffn_weights* weights, void* prepared,
@@ -110,21 +116,25 @@ typedef struct gatefold_swap_ffn_args {
   const void* prepared;  // gatefold_swap_ffn_prepare
   const void* x;         // [B, D]
   void* ram;             // [B, C, 4, D]
-  uint8_t* stream_map;   // [B, C]; a map that is no permutation is refused on the CPU before anything is written
+  uint8_t* stream_map;   // [B, C]; a map that is no permutation is refused on the CPU before anything is written, and
+                         // on CUDA taken as it is (gatefold_swap_ffn_check_stream_map looks at a copy on the host)
   void* delta;           // [B, D]
   void* workspace;       // 256-byte aligned, used by one step at a time
   size_t workspace_size;
   void* stream;  // null on the CPU
 
   // What went on inside, each null where it isn't wanted.
-  void* states;          // [1 + events k_ffn, B, C, D]: s at the start, then after each MLP
-  uint8_t* decisions;    // [events, B, C]: the choice, 0 to 3, plus 4 where there was a swap
-  double* pass_seconds;  // CPU: one for each pass of gatefold_swap_ffn_pass, all its launches together
+  void* states;        // [1 + events k_ffn, B, C, D]: s at the start, then after each MLP
+  uint8_t* decisions;  // [events, B, C]: the choice, 0 to 3, plus 4 where there was a swap
+  // One for each pass of gatefold_swap_ffn_pass, in host memory: all its launches together. On CUDA such a step makes
+  // events between its kernels and waits for its end: it cannot be captured, and takes longer than one without.
+  double* pass_seconds;
 } gatefold_swap_ffn_args;
 
-// Never allocates, synchronises or tunes. Results are bit-identical from run to run and for any number of threads.
-// Sums run over the state as it is, and are scaled by 1/rms afterwards: |s| times the sum of a weight row's magnitudes
-// must stay within fp32.
+// Never allocates, synchronises or tunes (but with pass_seconds on CUDA), and may be captured into a CUDA graph. It
+// runs on the device that owns the pointers, whichever is current. Results are bit-identical from run to run and for
+// any number of threads. Sums run over the state as it is, and are scaled by 1/rms afterwards: |s| times the sum of a
+// weight row's magnitudes must stay within fp32.
 GATEFOLD_API gatefold_status gatefold_swap_ffn_step(const gatefold_swap_ffn_plan* plan,
                                                     const gatefold_swap_ffn_args* args);
 

@@ -27,6 +27,7 @@ struct SwapFfnDesc {
   std::int64_t events = 8;
   std::int64_t k_ffn = 2;
   double eps = 1e-6;
+  const char* implementation = nullptr;  // a name that outlives this, or null: Gatefold chooses
 
   gatefold_swap_ffn_desc c_desc() const {
     gatefold_swap_ffn_desc desc{};
@@ -43,6 +44,7 @@ struct SwapFfnDesc {
     desc.events = events;
     desc.k_ffn = k_ffn;
     desc.eps = eps;
+    desc.implementation = implementation;
     return desc;
   }
 };

@@ -1,4 +1,5 @@
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "api/enum_number.hpp"
@@ -26,15 +27,41 @@ Status check_buffer(const char* name, gatefold_status code, const void* data, st
   return {};
 }
 
+// The step of a device by its name; "": whichever may be chosen without one.
+Status make_executor(const swap_ffn::Config& config, std::string_view name,
+                     std::unique_ptr<swap_ffn::Executor>& executor) {
+  const std::string_view only = config.device == Device::cpu ? "cpu" : "fused";
+  if (!name.empty() && name != only) {
+    return invalid("implementation: \"", name, "\" is not one of the Swap-FFN step's on ", to_string(config.device),
+                   ": ", only);
+  }
+  if (config.device == Device::cpu) {
+    executor = swap_ffn::make_cpu_executor(config);
+    return {};
+  }
+#if GATEFOLD_WITH_CUDA
+  if (name.empty()) {
+    return unsupported(
+        "device: cuda has one Swap-FFN step, \"fused\", which has not been seen right on a GPU yet: it is "
+        "taken by name alone (implementation)");
+  }
+  executor = swap_ffn::make_cuda_executor(config);
+  return {};
+#else
+  return unsupported("device: cuda has no Swap-FFN step in this build, only cpu has");
+#endif
+}
+
 Status create(const gatefold_swap_ffn_desc* desc, gatefold_swap_ffn_plan** plan) {
   if (desc == nullptr) return null_argument("gatefold_swap_ffn_plan_create", "desc");
   if (plan == nullptr) return null_argument("gatefold_swap_ffn_plan_create", "plan");
   auto made = std::make_unique<gatefold_swap_ffn_plan>();
   if (Status status = validate(*desc, made->config); !status.ok()) return status;
-  if (made->config.device != Device::cpu) {
-    return unsupported("device: cuda has no Swap-FFN step yet, only cpu has");
-  }
-  made->executor = swap_ffn::make_cpu_executor(made->config);
+  gatefold_swap_ffn_desc known;
+  if (Status status = read_struct("desc", *desc, {}, known); !status.ok()) return status;
+  Status status =
+      make_executor(made->config, known.implementation == nullptr ? "" : known.implementation, made->executor);
+  if (!status.ok()) return status;
   *plan = made.release();
   return {};
 }
@@ -49,7 +76,9 @@ Status prepare(const gatefold_swap_ffn_plan* plan, const gatefold_swap_ffn_weigh
   if (Status status = check_buffer("prepared", GATEFOLD_ERROR_INVALID_ARGUMENT, prepared, size, needed); !status.ok()) {
     return status;
   }
-  if (stream != nullptr) return invalid("stream: ", stream, " was given, but the CPU expects null");
+  if (stream != nullptr && plan->config.device == Device::cpu) {
+    return invalid("stream: ", stream, " was given, but the CPU expects null");
+  }
   return plan->executor->prepare(pointers, static_cast<std::byte*>(prepared), stream);
 }
 

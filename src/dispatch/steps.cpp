@@ -87,4 +87,12 @@ std::unique_ptr<Executor> op_step(const Problem& problem) {
   return std::make_unique<SelectedOp>(problem.op, std::move(selection));
 }
 
+std::unique_ptr<Executor> kernel_step(const Problem& problem, std::string_view kernel) {
+  std::string forced;
+  Selection selection;
+  throw_if_failed(forced_by_environment(problem.op, problem.device, forced));
+  if (!forced.empty() || !Selection::make(problem, kernel, selection).ok()) return nullptr;
+  return std::make_unique<SelectedOp>(problem.op, std::move(selection));
+}
+
 }  // namespace gatefold

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/implementation.hpp"
@@ -56,5 +57,9 @@ class Steps final : public Executor {
 // An op as a step: by whichever implementation its list and GATEFOLD_IMPL choose. It describes itself as "gemm by
 // sm90". Throws StatusError where none can take it.
 std::unique_ptr<Executor> op_step(const Problem& problem);
+
+// The same by one kernel, "sm90:128x64 cluster 1x1 split-K 2"; null where it can't take the problem here, or
+// GATEFOLD_IMPL forces another.
+std::unique_ptr<Executor> kernel_step(const Problem& problem, std::string_view kernel);
 
 }  // namespace gatefold

@@ -7,6 +7,7 @@
 #include "swap_ffn/cpu_layout.hpp"
 #include "swap_ffn/cpu_passes.hpp"
 #include "swap_ffn/cpu_rows.hpp"
+#include "swap_ffn/products.hpp"
 #include "swap_ffn/step.hpp"
 #include "swap_ffn/tables.hpp"
 
@@ -28,26 +29,8 @@
 namespace gatefold::swap_ffn {
 namespace {
 
-Problem product(Op op, DType dtype, std::int64_t depth, std::int64_t columns) {
-  Problem problem;
-  problem.op = op;
-  problem.dtype = dtype;
-  problem.device = Device::cpu;
-  problem.hidden_size = depth;
-  problem.intermediate_size = columns;
-  problem.ld_x = depth;
-  problem.ld_up = depth;
-  problem.ld_out = columns;
-  return problem;
-}
-
-Problem scaled_gate_up(const Config& c) {
-  Problem problem = product(Op::gate_up, c.dtype, c.hidden_size, c.intermediate_size);
-  problem.layout.kind = LayoutKind::separate;
-  problem.activation.kind = ActivationKind::silu;
-  problem.ld_gate = c.hidden_size;
-  problem.row_scale = true;
-  return problem;
+Problem wide_product(std::int64_t depth, std::int64_t columns) {
+  return product(Op::gemm, DType::fp32, Device::cpu, depth, columns);
 }
 
 // Adds up each pass's time where somebody wants it.
@@ -79,10 +62,10 @@ class CpuExecutor final : public Executor {
         prepared_(config),
         threads_(cpu::thread_limit()),
         gate_up_(op_step(scaled_gate_up(c_))),
-        down_(op_step(product(Op::gemm, c_.dtype, c_.intermediate_size, c_.hidden_size))),
-        router_(op_step(product(Op::gemm, DType::fp32, c_.hidden_size, c_.router_width))),
-        basis_(op_step(product(Op::gemm, DType::fp32, c_.collapse_heads * c_.hidden_size, c_.collapse_width))),
-        decoder_(op_step(product(Op::gemm, DType::fp32, c_.collapse_width, c_.hidden_size))) {}
+        down_(op_step(down_product(c_))),
+        router_(op_step(wide_product(c_.hidden_size, c_.router_width))),
+        basis_(op_step(wide_product(c_.collapse_heads * c_.hidden_size, c_.collapse_width))),
+        decoder_(op_step(wide_product(c_.collapse_width, c_.hidden_size))) {}
 
   std::size_t prepared_size() const override { return prepared_.size; }
 

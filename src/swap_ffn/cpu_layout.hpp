@@ -4,26 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
 #include "swap_ffn/config.hpp"
+#include "swap_ffn/placement.hpp"
 
 // Where the CPU's step keeps things.
 namespace gatefold::swap_ffn {
-
-// Gives out one aligned piece behind the other.
-class Placement {
- public:
-  std::size_t take(std::int64_t bytes) {
-    const std::size_t at = size_;
-    size_ += static_cast<std::size_t>(ceil_div(bytes, alignment) * alignment);
-    return at;
-  }
-  std::size_t size() const { return size_; }
-
- private:
-  static constexpr std::int64_t alignment = 256;
-  std::size_t size_ = 0;
-};
 
 // Offsets in the prepared buffer.
 struct PreparedLayout {

@@ -39,11 +39,12 @@ class Executor {
   virtual std::size_t workspace_size(std::int64_t max_batch) const = 0;
   virtual std::vector<gatefold_swap_ffn_pass_info> passes(std::int64_t batch) const = 0;
 
-  // batch > 0. Allocates nothing, throws nothing.
+  // batch > 0. Allocates nothing, throws nothing; but on CUDA where pass_seconds are wanted.
   virtual Status step(const StepOperands& operands) const = 0;
 };
 
-// Throws StatusError where a product has no implementation.
+// Each throws StatusError where a product has no implementation.
 std::unique_ptr<Executor> make_cpu_executor(const Config& config);
+std::unique_ptr<Executor> make_cuda_executor(const Config& config);  // in builds with CUDA
 
 }  // namespace gatefold::swap_ffn

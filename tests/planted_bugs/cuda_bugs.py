@@ -12,6 +12,9 @@ DECODE = "*Products*decode*:*Exact*decode*:*Numeric*decode*:*LeadingDimensions*d
 SM90_DECODE = DECODE.replace("decode", "sm90_decode")
 VECTORS = "*Numeric*vectors*:*Exact*vectors*"
 CHAINS = "*Chain*"
+SWAP_FFN = "*SwapFfn*"
+
+ROUTE = "src/cuda/swap_ffn/route_kernel.cuh"
 
 BUGS = [
     Bug("sm90", "drops a last k-step that is not whole", "src/cuda/sm90/geometry.cpp",
@@ -153,4 +156,38 @@ BUGS = [
     Bug("vectors", "begins before the kernel before it has ended",
         "src/cuda/elementwise/act_and_mul_kernel.cuh",
         "bool inside[config.units()];\n  ptx::wait_for_previous_grid();", "bool inside[config.units()];", CHAINS),
+    Bug("swap_ffn", "forgets router_norm", ROUTE, "values[i] *= norm[i];", "values[i] *= 1.0F + 0.0F * norm[i];", SWAP_FFN),
+    Bug("swap_ffn", "leaves a row's last piece out of its rms", ROUTE,
+        "if constexpr (with_squares) squares[part]", "if (with_squares && begin + piece + 1 < pieces_) squares[part]",
+        SWAP_FFN),
+    Bug("swap_ffn", "keeps 1/rms of the state that was swapped out", ROUTE,
+        "p_.o.inverse_rms[row] = inverse_rms_of(squares, p_.columns, p_.eps);",
+        "p_.o.inverse_rms[row] = inverse_rms();", SWAP_FFN),
+    Bug("swap_ffn", "keeps 1/rms of the MLP before", "src/swap_ffn/cuda_executor.cpp", "if (again) {",
+        "if (again && sizes_.batch < 0) {", SWAP_FFN),
+    Bug("swap_ffn", "takes the choice for the bank", ROUTE, "map >> (2 * choice) & 3U", "(map * 0U + choice) & 3U",
+        SWAP_FFN),
+    Bug("swap_ffn", "leaves the map as it was", ROUTE, "(map ^ difference ^ (difference << (2 * choice)))",
+        "(map + 0 * difference)", SWAP_FFN),
+    Bug("swap_ffn", "swaps where sigmoid is 1/2", ROUTE, "swaps = swap_logit > 0.0;", "swaps = swap_logit >= 0.0;",
+        SWAP_FFN),
+    Bug("swap_ffn", "takes the last of equal banks", ROUTE, "values[b] > most ||", "values[b] >= most ||", SWAP_FFN),
+    Bug("swap_ffn", "reads the router's first rows alone", ROUTE, "first_route += RouteTile::routes)",
+        "first_route += p_.width)", SWAP_FFN),
+    Bug("swap_ffn", "routes by a row's first slab alone", ROUTE, "begin < pieces_; begin += slab_pieces",
+        "begin == 0; begin += slab_pieces", SWAP_FFN),
+    Bug("swap_ffn", "leaves a row's last element out of rms", "src/cuda/swap_ffn/measure.cu",
+        "piece < pieces; piece += 32", "piece < pieces - 1; piece += 32", SWAP_FFN),
+    Bug("swap_ffn", "leaves the last core out", "src/cuda/swap_ffn/pool.cu", "core < cores; core += pool_parts",
+        "core < cores - 1; core += pool_parts", SWAP_FFN),
+    Bug("swap_ffn", "collapses eight heads of nine", "src/cuda/swap_ffn/collapse.cu", "k < heads; k += collapse_warps",
+        "k < heads && k < collapse_warps; k += collapse_warps", SWAP_FFN),
+    Bug("swap_ffn", "leaves the last of the decoder's columns out", "src/cuda/swap_ffn/delta.cu",
+        "r < width; r += 32", "r < width - 1; r += 32", SWAP_FFN),
+    Bug("swap_ffn", "folds no norm into the weights", "src/cuda/swap_ffn/prepare.cu", "from_float<Element>(weight * by)",
+        "from_float<Element>(weight + 0.0F * by)", SWAP_FFN),
+    Bug("sm90", "scales every row by one eight rows before", "src/cuda/sm90/row_scale.cuh",
+        "arguments.row_scale[row + 8]", "arguments.row_scale[row]", SWAP_FFN),
+    Bug("simt", "scales up's sums and not gate's", "src/cuda/simt/product_kernel.cuh", "gate_sums[i][j] * scale",
+        "gate_sums[i][j] * (scale == 0.0F ? 0.0F : 1.0F)", SWAP_FFN),
 ]

@@ -45,8 +45,15 @@ TEST(SwapFfnApi, DescriptionsAreRefusedByName) {
   expect_refused([](Desc& d) { d.eps = std::numeric_limits<double>::infinity(); }, {"eps: inf is not positive"});
   expect_refused([](Desc& d) { d.hidden_size = std::int64_t{1} << 60; }, {"overflow 64-bit indexing"});
   expect_refused([](Desc& d) { d.events = d.k_ffn = std::int64_t{1} << 40; }, {"events: 1099511627776", "k_ffn"});
-  expect_refused([](Desc& d) { d.device = GATEFOLD_DEVICE_CUDA; }, {"device: cuda", "only cpu"},
-                 GATEFOLD_ERROR_UNSUPPORTED);
+  // In a build without CUDA there is none at all.
+  expect_refused([](Desc& d) { d.device = GATEFOLD_DEVICE_CUDA; }, {"device: cuda has"}, GATEFOLD_ERROR_UNSUPPORTED);
+  expect_refused([](Desc& d) { d.implementation = "fused"; }, {"implementation: \"fused\"", "on cpu: cpu"});
+  expect_refused(
+      [](Desc& d) {
+        d.device = GATEFOLD_DEVICE_CUDA;
+        d.implementation = "cpu";
+      },
+      {"implementation: \"cpu\"", "on cuda: fused"});
 }
 
 class SwapFfnStep : public testing::Test {

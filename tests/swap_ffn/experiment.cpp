@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -67,9 +66,26 @@ bool Guarded::surroundings_intact() const {
          std::all_of(data() + size_, memory_.data() + memory_.size(), intact);
 }
 
+std::byte* Guarded::there() {
+  if (device_memory().device() == GATEFOLD_DEVICE_CPU) return data();
+  if (there_ == nullptr) there_ = std::make_shared<Allocation>(device_memory(), size_ + 2 * canary);
+  return there_->get() + canary;
+}
+
+void Guarded::upload() {
+  std::byte* const to = there();
+  if (to != data()) device_memory().upload(to - canary, data() - canary, size_ + 2 * canary);
+}
+
+void Guarded::download() {
+  const std::byte* const from = there();
+  if (from != data()) device_memory().download(data() - canary, from - canary, size_ + 2 * canary);
+}
+
 SwapFfnDesc small_desc(gatefold_dtype dtype) {
+  const gatefold_device device = device_memory().device();
   return {.dtype = dtype,
-          .device = GATEFOLD_DEVICE_CPU,
+          .device = device,
           .hidden_size = 72,
           .intermediate_size = 100,
           .cores = 13,
@@ -78,7 +94,8 @@ SwapFfnDesc small_desc(gatefold_dtype dtype) {
           .collapse_heads = 3,
           .collapse_width = 11,
           .events = 3,
-          .k_ffn = 2};
+          .k_ffn = 2,
+          .implementation = device == GATEFOLD_DEVICE_CPU ? nullptr : "fused"};
 }
 
 SwapFfnExperiment::SwapFfnExperiment(const SwapFfnDesc& desc, std::int64_t batch, Random& random)
@@ -123,13 +140,19 @@ void SwapFfnExperiment::set_element(Guarded& tensor, std::int64_t i, double valu
   encode(desc_.dtype, value, tensor.data() + i * static_cast<std::int64_t>(element_size(desc_.dtype)));
 }
 
-gatefold_swap_ffn_weights SwapFfnExperiment::weights() const {
+gatefold_swap_ffn_weights SwapFfnExperiment::weights_at(const std::vector<const void*>& pointers) const {
   gatefold_swap_ffn_weights w{};
   w.struct_size = sizeof w;
-  std::array<const void*, GATEFOLD_SWAP_FFN_WEIGHTS> pointers{};
-  for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = weights_[i].values.data();
-  std::memcpy(&w.core_embed, pointers.data(), sizeof pointers);  // the struct's order is the tensors'
+  EXPECT_EQ(pointers.size(), std::size_t{GATEFOLD_SWAP_FFN_WEIGHTS});
+  // The struct's order is the tensors'.
+  std::memcpy(&w.core_embed, pointers.data(), GATEFOLD_SWAP_FFN_WEIGHTS * sizeof(void*));
   return w;
+}
+
+gatefold_swap_ffn_weights SwapFfnExperiment::weights() const {
+  std::vector<const void*> pointers;
+  for (const Named& named : weights_) pointers.push_back(named.values.data());
+  return weights_at(pointers);
 }
 
 SwapFfnExperiment::Named& SwapFfnExperiment::named(const std::string& name) {
@@ -144,21 +167,27 @@ void SwapFfnExperiment::set(const std::string& name, std::int64_t i, double valu
 
 void SwapFfnExperiment::reload() {
   prepared.poison();
-  const gatefold_swap_ffn_weights w = weights();
-  plan.prepare(w, {prepared.data(), prepared.size()});
+  prepared.upload();
+  std::vector<const void*> pointers;
+  for (Named& named : weights_) {
+    named.values.upload();
+    pointers.push_back(named.values.there());
+  }
+  plan.prepare(weights_at(pointers), {prepared.there(), prepared.size()});
+  prepared.download();
   EXPECT_TRUE(prepared.surroundings_intact());
 }
 
 SwapFfnArgs SwapFfnExperiment::args(bool keep) {
   return {.batch = batch_,
-          .prepared = {prepared.data(), prepared.size()},
-          .x = x.data(),
-          .ram = ram.data(),
-          .stream_map = reinterpret_cast<std::uint8_t*>(stream_map.data()),
-          .delta = delta.data(),
-          .workspace = {workspace.data(), workspace.size()},
-          .states = keep ? states.data() : nullptr,
-          .decisions = keep ? reinterpret_cast<std::uint8_t*>(decisions.data()) : nullptr};
+          .prepared = {prepared.there(), prepared.size()},
+          .x = x.there(),
+          .ram = ram.there(),
+          .stream_map = reinterpret_cast<std::uint8_t*>(stream_map.there()),
+          .delta = delta.there(),
+          .workspace = {workspace.there(), workspace.size()},
+          .states = keep ? states.there() : nullptr,
+          .decisions = keep ? reinterpret_cast<std::uint8_t*>(decisions.there()) : nullptr};
 }
 
 void SwapFfnExperiment::step(bool keep) {
@@ -167,12 +196,20 @@ void SwapFfnExperiment::step(bool keep) {
   for (Guarded* out : {&delta, &states, &decisions, &workspace}) out->poison();
   const std::vector<std::byte> x_before = x.bytes();
   const std::vector<std::byte> prepared_before = prepared.bytes();
-  plan.run(args(keep));
+  for (Guarded* buffer : {&delta, &states, &decisions, &workspace}) buffer->upload();
+  run(args(keep));
+  for (Guarded* buffer : {&x, &prepared, &states, &decisions, &workspace}) buffer->download();
   EXPECT_EQ(x.bytes(), x_before);
   EXPECT_EQ(prepared.bytes(), prepared_before);
   for (const Guarded* buffer : {&x, &ram, &stream_map, &delta, &states, &decisions, &prepared, &workspace}) {
     EXPECT_TRUE(buffer->surroundings_intact());
   }
+}
+
+void SwapFfnExperiment::run(const SwapFfnArgs& args) {
+  for (Guarded* buffer : {&x, &ram, &stream_map}) buffer->upload();
+  plan.run(args);
+  for (Guarded* buffer : {&ram, &stream_map, &delta}) buffer->download();
 }
 
 gatefold_swap_ffn_report SwapFfnExperiment::check(gatefold_data data) const {

@@ -36,7 +36,7 @@ TEST(SwapFfnState, TheMapStaysAPermutationForThousandsOfSteps) {
   SwapFfnExperiment experiment(desc, 2, random);
   std::int64_t moved = 0;
   for (int step = 0; step < 4000; ++step) {
-    experiment.plan.run(experiment.args(false));
+    experiment.run(experiment.args(false));
     for (std::int64_t row = 0; row < experiment.rows(); ++row) {
       ASSERT_TRUE(is_permutation(experiment.map(row))) << "step " << step << ", row " << row;
       if (experiment.map(row) != GATEFOLD_SWAP_FFN_INITIAL_MAP) ++moved;
@@ -169,7 +169,7 @@ TEST(SwapFfnState, WhatIsKeptChangesNothing) {
     SwapFfnArgs args = experiment.args(false);
     std::vector<double> seconds(experiment.plan.passes(2).size() + 1, -1.0);
     args.pass_seconds = seconds.data();
-    experiment.plan.run(args);
+    experiment.run(args);
     EXPECT_EQ(experiment.delta.bytes(), delta);
     EXPECT_EQ(experiment.ram.bytes(), ram_after);
     for (std::size_t i = 0; i + 1 < seconds.size(); ++i) EXPECT_GE(seconds[i], 0.0);

@@ -3,8 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "cuda/common/owner.hpp"
-
 namespace gatefold::cuda {
 namespace {
 
@@ -38,8 +36,15 @@ class OnOneDevice final : public Executor {
 }  // namespace
 
 OwnerScope::OwnerScope(const Problem& problem, const Operands& operands) : device_(operands.device) {
-  if (device_ != Operands::unknown_device) return;
-  status_ = owner_device(problem, operands, device_);
+  if (device_ == Operands::unknown_device) enter(owner_device(problem, operands, device_));
+}
+
+OwnerScope::OwnerScope(std::span<const NamedPointer> tensors) : device_(Operands::unknown_device) {
+  enter(owner_device(tensors, device_));
+}
+
+void OwnerScope::enter(Status found) {
+  status_ = std::move(found);
   if (status_.ok()) status_ = check_capability(devices().list[static_cast<std::size_t>(device_)]);
   if (!status_.ok()) return;
   scope_.emplace(device_);

@@ -5,6 +5,7 @@
 
 #include "core/implementation.hpp"
 #include "cuda/common/device.hpp"
+#include "cuda/common/owner.hpp"
 
 namespace gatefold::cuda {
 
@@ -13,11 +14,14 @@ namespace gatefold::cuda {
 class OwnerScope {
  public:
   OwnerScope(const Problem& problem, const Operands& operands);
+  explicit OwnerScope(std::span<const NamedPointer> tensors);
 
   const Status& status() const { return status_; }
   int device() const { return device_; }
 
  private:
+  void enter(Status found);  // the owner, which device_ is then
+
   int device_;
   std::optional<DeviceScope> scope_;
   Status status_;

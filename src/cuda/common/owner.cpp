@@ -8,14 +8,9 @@
 namespace gatefold::cuda {
 namespace {
 
-struct Tensor {
-  const char* name;
-  const void* data;  // null: the run does not touch it
-};
-
 // D = 0 leaves the operands of the product empty, and F = 0 those of both of mlp's: their pointers may then be
 // anything.
-std::array<Tensor, 9> tensors_of(const Problem& p, const Operands& o) {
+std::array<NamedPointer, 9> tensors_of(const Problem& p, const Operands& o) {
   const bool reads_gate_values = p.op == Op::act_and_mul || p.op == Op::gemm_gated;
   const bool has_product = p.hidden_size > 0 && (p.op != Op::mlp || p.intermediate_size > 0);
   const bool reads_up = p.op == Op::act_and_mul || has_product;
@@ -32,17 +27,17 @@ std::array<Tensor, 9> tensors_of(const Problem& p, const Operands& o) {
 
 }  // namespace
 
-Status owner_device(const Problem& problem, const Operands& operands, int& device) {
+Status owner_device(std::span<const NamedPointer> tensors, int& device) {
   const char* owned = nullptr;  // the first tensor that decides
   int owner = -1;
-  for (const Tensor& tensor : tensors_of(problem, operands)) {
+  for (const NamedPointer& tensor : tensors) {
     if (tensor.data == nullptr) continue;
     cudaPointerAttributes attributes{};
     const cudaError_t error = cudaPointerGetAttributes(&attributes, tensor.data);
     if (Status status = status_of(error, "cudaPointerGetAttributes", 0); !status.ok()) return status;
     if (attributes.type == cudaMemoryTypeUnregistered) {
       return invalid(tensor.name, ": ", tensor.data,
-                     " is host memory that no CUDA device can reach; the plan's device is ", to_string(problem.device));
+                     " is host memory that no CUDA device can reach; the plan's device is ", to_string(Device::cuda));
     }
     if (attributes.type != cudaMemoryTypeDevice) continue;
     if (owned == nullptr) {
@@ -61,6 +56,10 @@ Status owner_device(const Problem& problem, const Operands& operands, int& devic
   }
   device = owner;
   return {};
+}
+
+Status owner_device(const Problem& problem, const Operands& operands, int& device) {
+  return owner_device(tensors_of(problem, operands), device);
 }
 
 }  // namespace gatefold::cuda
