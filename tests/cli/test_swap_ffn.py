@@ -267,6 +267,8 @@ class BadInput(SwapFfn):
         self.bad_run(paths, "--device", "tpu", words=["--device", "tpu", "cpu"])
         for command in ("verify", "bench", "trace"):
             self.bad("swap-ffn", command, "--device", "cuda", words=["--device", "cuda", "cpu"])
+            self.bad("swap-ffn", command, "--impl", "other", words=["--impl", "other", "fused"])
+            self.bad("swap-ffn", command, "--impl", "fused", words=["implementation", "fused", "on cpu"])
             self.bad("swap-ffn", command, "--cores", 0, words=["cores", "0"])
             self.bad("swap-ffn", command, "--hidden-size", 2**45, words=[2**45, "overflow"])
             self.bad("swap-ffn", command, "--format", "xml", words=["xml"])

@@ -59,6 +59,8 @@ class Backend {
   virtual void* stream() const = 0;  // for gatefold_args
   virtual void synchronise() = 0;
   virtual double seconds(const std::function<void()>& enqueue) = 0;  // that the enqueued work takes
+  // Work to be enqueued again and again: on CUDA a graph of it, captured now (which runs it once before), else itself.
+  virtual std::function<void()> captured(const std::function<void()>& enqueue) { return enqueue; }
   // Does the power and heat of earlier work change what later work takes? Then each timing is preceded by as much of
   // the same, untimed.
   virtual bool remembers_earlier_work() const = 0;

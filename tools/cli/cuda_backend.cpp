@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -151,6 +153,21 @@ class CudaBackend final : public Backend {
     return end_.seconds_since(begin_);
   }
   bool remembers_earlier_work() const override { return true; }
+
+  std::function<void()> captured(const std::function<void()>& enqueue) override {
+    enqueue();
+    synchronise();
+    require(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+    enqueue();
+    cudaGraph_t graph = nullptr;
+    require(cudaStreamEndCapture(stream_, &graph), "ending a capture");
+    cudaGraphExec_t replay = nullptr;
+    const cudaError_t error = cudaGraphInstantiate(&replay, graph, 0);
+    static_cast<void>(cudaGraphDestroy(graph));
+    require(error, "making a graph");
+    const std::shared_ptr<CUgraphExec_st> kept(replay, cudaGraphExecDestroy);
+    return [this, kept] { require(cudaGraphLaunch(kept.get(), stream_), "launching a graph"); };
+  }
 
   void activation_pass(const ElementwisePass& pass) override {
     require(enqueue_activation(shape_of(pass), activation_of(pass), half_of(pass, false), pass.activated, stream_),

@@ -10,7 +10,7 @@
 #include "checkpoint/safetensors_writer.hpp"
 #include "cli/commands.hpp"
 #include "cli/report.hpp"
-#include "cli/swap_ffn_data.hpp"
+#include "cli/swap_ffn_job.hpp"
 
 // swap-ffn, and its subcommands that read and write files.
 namespace gatefold::cli {
@@ -33,10 +33,14 @@ int run(const RunOptions& options) {
     require_other_file("--output", options.output, what, file);
   }
   SwapFfnData data(options.files);
-  SwapFfnJob job(data);
+  const std::unique_ptr<Backend> backend = make_backend(data.desc().device);
+  SwapFfnJob job(data, *backend);
   const auto begin = std::chrono::steady_clock::now();
-  for (std::int64_t step = 0; step < options.steps; ++step) job.step(data);
+  for (std::int64_t step = 0; step < options.steps; ++step) job.enqueue();
+  backend->synchronise();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  job.download();
 
   const SwapFfnDesc& desc = data.desc();
   checkpoint::write_safetensors(

@@ -2,8 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <map>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,7 +10,8 @@
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/swap_ffn.hpp"
-#include "cli/swap_ffn_data.hpp"
+#include "cli/swap_ffn_gemms.hpp"
+#include "cli/swap_ffn_job.hpp"
 #include "cli/swap_ffn_unfused.hpp"
 #include "cli/timing.hpp"
 
@@ -43,24 +43,47 @@ struct BenchOptions {
   OutputOptions output;
 };
 
-// gemm: the MLPs' products alone, by the library's gemm. The line to beat.
+// How a participant's row is made of its samples.
+struct Way {
+  Participant participant;
+  bool whole_step = true;  // else the products of its MLPs alone
+};
+
+// On CUDA each step in a graph and as single launches; gemm, the line to beat, in a graph too.
+std::vector<Way> ways_of(SwapFfnJob& job, const UnfusedSwapFfn& unfused, const SwapFfnGemms& gemms, Backend& backend) {
+  const std::function<void()> step = [&job] { job.enqueue(); };
+  const std::function<void()> unfused_step = [&unfused] { unfused.step(); };
+  const std::function<void()> products = [&gemms] { gemms.enqueue(); };
+  const auto call = [](const std::function<void()>& enqueue) { return [enqueue](std::int64_t) { enqueue(); }; };
+  std::vector<Way> ways{{{"gatefold", call(backend.captured(step))}},
+                        {{"unfused", call(backend.captured(unfused_step))}},
+                        {{"gemm", call(backend.captured(products))}, false}};
+  if (!backend.uses_host_memory()) {
+    ways.push_back({{"gatefold-eager", call(step)}});
+    ways.push_back({{"unfused-eager", call(unfused_step)}});
+  }
+  return ways;
+}
+
+// gemm: the MLPs' products alone, by the library's gemm.
 void bench_batch(const BenchOptions& options, std::int64_t batch, Backend& backend, Progress& progress,
                  Report& report) {
   const SwapFfnSizes sizes = with_batch(options.sizes, batch);
   SwapFfnData data(sizes);
   SwapFfnData unfused_data(sizes);
-  SwapFfnJob job(data);
-  const UnfusedSwapFfn unfused(unfused_data);
-  const double apart = apart_after_a_step(job, data, unfused);
-  const std::vector<Participant> participants{{"gatefold", [&](std::int64_t) { job.step(data); }},
-                                              {"unfused", [&](std::int64_t) { unfused.step(); }},
-                                              {"gemm", [&](std::int64_t) { unfused.products_alone(); }}};
+  SwapFfnJob job(data, backend);
+  const std::unique_ptr<UnfusedSwapFfn> unfused = make_unfused_swap_ffn(unfused_data, backend);
+  const SwapFfnGemms gemms(data, backend);
+  const double apart = apart_after_a_step(job, data, *unfused, backend);
+  const std::vector<Way> ways = ways_of(job, *unfused, gemms, backend);
+  std::vector<Participant> participants;
+  for (const Way& way : ways) participants.push_back(way.participant);
   const std::vector<Samples> samples =
       time_in_rounds(backend, participants, options.timing,
                      [&](const std::string& what) { progress.show(fmt::format("B = {}: {}", batch, what)); });
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const double seconds = median(samples[i]);
-    const double flops = participants[i].name == "gatefold" ? flops_of(job.plan(), batch) : mlp_flops(data);
+    const double flops = ways[i].whole_step ? flops_of(job.plan(), batch) : mlp_flops(data);
     Json row = sizes_of(data);
     row.update({{"provider", participants[i].name},
                 {"time_us", seconds * 1e6},
@@ -82,7 +105,7 @@ int bench(const BenchOptions& options) {
     require_at_least("--batches", batch, 1);
     with_batch(options.sizes, batch).resolved();
   }
-  const std::unique_ptr<Backend> backend = make_backend(GATEFOLD_DEVICE_CPU);
+  const std::unique_ptr<Backend> backend = make_backend(options.sizes.resolved().device);
   Progress progress;
   Report report;
   for (const std::int64_t batch : options.batches) bench_batch(options, batch, *backend, progress, report);
@@ -99,7 +122,8 @@ int bench(const BenchOptions& options) {
                     {"ratio_vs_unfused", "vs unfused", ratio_text},
                     {"ratio_vs_gemm", "vs gemm", ratio_text},
                     {"relative_l2_to_unfused", "delta from unfused", error_text}};
-  report.notes = {"gemm: the MLPs' products alone, without norms, activations, router, swaps or collapse",
+  report.notes = {"on cuda each in a CUDA graph, but for -eager: as single launches",
+                  "gemm: the MLPs' products alone, without norms, activations, router, swaps or collapse",
                   "delta from unfused: relative L2 between the first step's results, which are the same computation"};
   report.context = base_context();
   report.context.update(backend->describe());

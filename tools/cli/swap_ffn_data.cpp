@@ -113,6 +113,15 @@ double deviation_of(const std::string& name, const SwapFfnDesc& d) {
   return 0.1;  // biases and norms
 }
 
+// A description holds no string of its own.
+const char* kept_name(const std::string& impl) {
+  if (impl.empty()) return nullptr;
+  for (const char* name : {"cpu", "fused"}) {
+    if (impl == name) return name;
+  }
+  throw_input_error("--impl: \"", impl, "\" is not one of cpu, fused");
+}
+
 void add_one(Bytes& values, gatefold_dtype dtype) {
   with_element(dtype, [&](auto element) {
     auto* data = reinterpret_cast<typename decltype(element)::Stored*>(values.data());
@@ -138,6 +147,7 @@ void SwapFfnFiles::add_to(CLI::App& app, bool required) {
   app.add_option("--eps", eps, "Of the RMS norms")->capture_default_str();
   app.add_option("--dtype", dtype, "fp32, fp16 or bf16; default: the files', others convert them");
   app.add_option("--device", device, "cpu or cuda")->capture_default_str();
+  app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda, which is taken by name alone");
 }
 
 void SwapFfnSizes::add_to(CLI::App& app) {
@@ -154,26 +164,31 @@ void SwapFfnSizes::add_to(CLI::App& app) {
   app.add_option("--eps", desc.eps, "Of the RMS norms")->capture_default_str();
   app.add_option("--dtype", dtype, "fp32, fp16 or bf16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda")->capture_default_str();
+  app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda, which is taken by name alone");
   app.add_option("--seed", seed, "Of the data")->capture_default_str();
 }
 
 SwapFfnDesc SwapFfnSizes::resolved() const {
-  require_swap_ffn_device(device);
+  const gatefold_device parsed = parse_swap_ffn_device(device);
   require_at_least("--batch", batch, 1);
   SwapFfnDesc resolved = desc;
   resolved.dtype = parse_dtype(dtype);
-  resolved.device = GATEFOLD_DEVICE_CPU;
+  resolved.device = parsed;
+  resolved.implementation = kept_name(impl);
   SwapFfn(resolved).workspace_size(batch);  // refuses what overflows, before anything is drawn
   return resolved;
 }
 
-void require_swap_ffn_device(const std::string& device) {
-  if (device == "cuda") throw_input_error("--device: cuda: swap-ffn has no CUDA path yet; take --device cpu");
-  if (device != "cpu") throw_input_error("--device: \"", device, "\" is not one of cpu, cuda");
+gatefold_device parse_swap_ffn_device(const std::string& device) {
+  if (device != "cpu" && device != "cuda") throw_input_error("--device: \"", device, "\" is not one of cpu, cuda");
+  if (device == "cpu") return GATEFOLD_DEVICE_CPU;
+  const char* why = nullptr;
+  if (gatefold_device_count(GATEFOLD_DEVICE_CUDA, &why) > 0) return GATEFOLD_DEVICE_CUDA;
+  throw_input_error("--device: cuda: ", why, "; take --device cpu");
 }
 
 SwapFfnData::SwapFfnData(const SwapFfnFiles& files) {
-  require_swap_ffn_device(files.device);
+  const gatefold_device device = parse_swap_ffn_device(files.device);
   const SafetensorsFile weights(files.weights);
   const checkpoint::Shape embed = find(weights, "core_embed", 2).shape;
   const checkpoint::Tensor& gate = find(weights, "gate_w", 2);
@@ -181,7 +196,7 @@ SwapFfnData::SwapFfnData(const SwapFfnFiles& files) {
   const checkpoint::Shape basis = find(weights, "basis", 3).shape;
   const gatefold_dtype stored = dtype_of(weights, gate);
   desc_ = {.dtype = files.dtype.empty() ? stored : parse_dtype(files.dtype),
-           .device = GATEFOLD_DEVICE_CPU,
+           .device = device,
            .hidden_size = gate.shape[1],
            .intermediate_size = gate.shape[0],
            .cores = embed[0],
@@ -191,7 +206,8 @@ SwapFfnData::SwapFfnData(const SwapFfnFiles& files) {
            .collapse_width = basis[1],
            .events = files.events,
            .k_ffn = files.k_ffn,
-           .eps = files.eps};
+           .eps = files.eps,
+           .implementation = kept_name(files.impl)};
   for (int i = 0; i < GATEFOLD_SWAP_FFN_WEIGHTS; ++i) {
     const gatefold_swap_ffn_tensor tensor = tensor_at(desc_, i);
     weights_.push_back({tensor, read(weights, tensor.name, shape_of(tensor), stored, desc_.dtype)});
@@ -236,8 +252,9 @@ void SwapFfnData::write(const std::string& weights, const std::string& state, co
 }
 
 std::string title_of(const SwapFfnDesc& desc) {
-  return fmt::format("D {}, F {}, {} cores, {} events, {} MLPs an event, {}, cpu", desc.hidden_size,
-                     desc.intermediate_size, desc.cores, desc.events, desc.k_ffn, name_of(desc.dtype));
+  return fmt::format("D {}, F {}, {} cores, {} events, {} MLPs an event, {}, {}", desc.hidden_size,
+                     desc.intermediate_size, desc.cores, desc.events, desc.k_ffn, name_of(desc.dtype),
+                     name_of(desc.device));
 }
 
 Json sizes_of(const SwapFfnData& data) {
@@ -260,38 +277,29 @@ checkpoint::Tensor stream_map_tensor(const SwapFfnData& data) {
           data.stream_map.size()};
 }
 
-gatefold_swap_ffn_weights SwapFfnData::weights() const {
+gatefold_swap_ffn_weights weights_struct(const std::vector<const void*>& pointers) {
   gatefold_swap_ffn_weights w{};
   w.struct_size = sizeof w;
-  std::array<const void*, GATEFOLD_SWAP_FFN_WEIGHTS> pointers{};
-  for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = weights_[i].values.data();
   // The struct's order is the tensors'.
   std::memcpy(reinterpret_cast<std::byte*>(&w.core_embed), reinterpret_cast<const std::byte*>(pointers.data()),
-              sizeof pointers);
+              GATEFOLD_SWAP_FFN_WEIGHTS * sizeof(void*));
   return w;
+}
+
+gatefold_swap_ffn_weights SwapFfnData::weights() const {
+  std::vector<const void*> pointers;
+  for (const Named& named : weights_) pointers.push_back(named.values.data());
+  return weights_struct(pointers);
+}
+
+std::vector<std::span<const std::byte>> SwapFfnData::weight_bytes() const {
+  std::vector<std::span<const std::byte>> all;
+  for (const Named& named : weights_) all.emplace_back(named.values.data(), named.values.size());
+  return all;
 }
 
 const Bytes& SwapFfnData::weight(const std::string& name) const {
   return std::ranges::find_if(weights_, [&](const Named& named) { return named.tensor.name == name; })->values;
-}
-
-SwapFfnJob::SwapFfnJob(const SwapFfnData& data)
-    : delta(data.x.size()),
-      plan_(data.desc()),
-      prepared_(plan_.prepared_size()),
-      workspace_(plan_.workspace_size(data.batch())) {
-  plan_.prepare(data.weights(), prepared_);
-}
-
-void SwapFfnJob::step(SwapFfnData& data, SwapFfnArgs args) {
-  args.batch = data.batch();
-  args.prepared = prepared_;
-  args.x = data.x.data();
-  args.ram = data.ram.data();
-  args.stream_map = data.stream_map.data();
-  args.delta = delta.data();
-  args.workspace = workspace_;
-  plan_.run(args);
 }
 
 }  // namespace gatefold::cli

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct SwapFfnFiles {
   std::string weights, state, input;
   std::string dtype;  // "": the files'; another one converts the tensors
   std::string device = "cpu";
+  std::string impl;  // "": whichever the device's plan chooses
   std::int64_t events = 8;
   std::int64_t k_ffn = 2;
   double eps = 1e-6;
@@ -37,6 +39,7 @@ struct SwapFfnSizes {
   std::int64_t batch = 1;
   std::string dtype = "bf16";
   std::string device = "cpu";
+  std::string impl;  // "": whichever the device's plan chooses
   std::uint64_t seed = 1;
 
   // The options that files answer in their place.
@@ -47,8 +50,8 @@ struct SwapFfnSizes {
   SwapFfnDesc resolved() const;  // throws checkpoint::InputError, or Error for sizes that no plan takes
 };
 
-// Throws unless the step has a path on the device: cuda has none yet.
-void require_swap_ffn_device(const std::string& device);
+// Throws for a device that isn't there.
+gatefold_device parse_swap_ffn_device(const std::string& device);
 
 class SwapFfnData {
  public:
@@ -62,6 +65,7 @@ class SwapFfnData {
   std::int64_t batch() const { return batch_; }
   std::int64_t rows() const { return batch_ * desc_.cores; }
   gatefold_swap_ffn_weights weights() const;
+  std::vector<std::span<const std::byte>> weight_bytes() const;  // of each, in their order
   const Bytes& weight(const std::string& name) const;
 
   Bytes x, ram;
@@ -77,27 +81,13 @@ class SwapFfnData {
   std::vector<Named> weights_;
 };
 
+// By pointers in the struct's order.
+gatefold_swap_ffn_weights weights_struct(const std::vector<const void*>& pointers);
+
 // What a table's title and each of its rows say of the configuration.
 std::string title_of(const SwapFfnDesc& desc);
 Json sizes_of(const SwapFfnData& data);
 
 checkpoint::Tensor stream_map_tensor(const SwapFfnData& data);  // a view
-
-// A plan with all that its steps need.
-class SwapFfnJob {
- public:
-  explicit SwapFfnJob(const SwapFfnData& data);
-
-  // On x, ram and stream_map of `data`; ram and stream_map are updated.
-  void step(SwapFfnData& data, SwapFfnArgs args = {});
-
-  const SwapFfn& plan() const { return plan_; }
-  Bytes delta;
-
- private:
-  SwapFfn plan_;
-  Workspace prepared_;
-  Workspace workspace_;
-};
 
 }  // namespace gatefold::cli

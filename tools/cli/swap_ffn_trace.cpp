@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <vector>
@@ -9,7 +8,7 @@
 #include "cli/backend.hpp"
 #include "cli/report.hpp"
 #include "cli/swap_ffn.hpp"
-#include "cli/swap_ffn_data.hpp"
+#include "cli/swap_ffn_job.hpp"
 #include "cli/swap_ffn_unfused.hpp"
 #include "cli/timing.hpp"
 
@@ -26,20 +25,20 @@ struct Line {
   Samples seconds;  // of all launches, one a step
 };
 
-std::vector<Line> trace_fused(SwapFfnJob& job, SwapFfnData& data, std::int64_t steps) {
+std::vector<Line> trace_fused(SwapFfnJob& job, const SwapFfnData& data, std::int64_t steps) {
   std::vector<Line> lines;
   for (const gatefold_swap_ffn_pass_info& p : job.plan().passes(data.batch())) {
     lines.push_back({"fused", p.name, p.launches, p.rows, p.columns, p.depth, p.flops, p.bytes, {}});
   }
   std::vector<double> seconds(lines.size());
   for (std::int64_t step = -1; step < steps; ++step) {  // the first warms up
-    job.step(data, {.pass_seconds = seconds.data()});
+    job.enqueue(seconds.data());
     for (std::size_t i = 0; step >= 0 && i < lines.size(); ++i) lines[i].seconds.push_back(seconds[i]);
   }
   return lines;
 }
 
-std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t steps) {
+std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t steps, Backend& backend) {
   std::vector<Line> lines;
   std::map<std::string, std::size_t> places;
   for (const UnfusedPass& pass : unfused.passes()) {
@@ -54,10 +53,7 @@ std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t step
   for (std::int64_t step = 0; step < steps; ++step) {
     for (Line& line : lines) line.seconds.push_back(0.0);
     for (const UnfusedPass& pass : unfused.passes()) {
-      const auto begin = std::chrono::steady_clock::now();
-      pass.run();
-      lines[places.at(pass.name)].seconds.back() +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      lines[places.at(pass.name)].seconds.back() += backend.seconds(pass.run);
     }
   }
   return lines;
@@ -105,11 +101,12 @@ int trace(const TraceOptions& options) {
   require_at_least("--steps", options.steps, 1);
   SwapFfnData data(options.sizes);
   SwapFfnData unfused_data(options.sizes);
-  SwapFfnJob job(data);
-  const UnfusedSwapFfn unfused(unfused_data);
+  const std::unique_ptr<Backend> backend = make_backend(data.desc().device);
+  SwapFfnJob job(data, *backend);
+  const std::unique_ptr<UnfusedSwapFfn> unfused = make_unfused_swap_ffn(unfused_data, *backend);
   Report report;
   const std::vector<Line> fused_lines = trace_fused(job, data, options.steps);
-  const std::vector<Line> unfused_lines = trace_unfused(unfused, options.steps);
+  const std::vector<Line> unfused_lines = trace_unfused(*unfused, options.steps, *backend);
   const Line fused_total = total_of(fused_lines);
   const Line unfused_total = total_of(unfused_lines);
   for (const auto& [lines, total] : {std::pair{&fused_lines, &fused_total}, {&unfused_lines, &unfused_total}}) {
@@ -129,7 +126,7 @@ int trace(const TraceOptions& options) {
                   time_text(median(unfused_total.seconds) * 1e6),
                   median(unfused_total.seconds) / median(fused_total.seconds))};
   report.context = base_context();
-  report.context.update(make_backend(GATEFOLD_DEVICE_CPU)->describe());
+  report.context.update(backend->describe());
   options.output.emit(report);
   return 0;
 }

@@ -6,11 +6,14 @@
 #include <cstring>
 #include <utility>
 
+#include "checkpoint/input_error.hpp"
 #include "cli/swap_ffn_loops.hpp"
 
 namespace gatefold::cli {
 
-struct UnfusedSwapFfn::Tensors {
+namespace {
+
+struct Tensors {
   explicit Tensors(SwapFfnData& from)
       : data(from),
         scale(core_table(from, "scale_w", "scale_b", from.desc().hidden_size, 1.0F)),
@@ -49,28 +52,35 @@ struct UnfusedSwapFfn::Tensors {
   std::vector<std::uint8_t> swap, choice, bank;
 };
 
-UnfusedSwapFfn::UnfusedSwapFfn(SwapFfnData& data) : t_(std::make_unique<Tensors>(data)) {
-  const SwapFfnDesc& c = data.desc();
-  const std::int64_t D = c.hidden_size;
-  const auto state = static_cast<double>(data.rows() * t_->row_bytes());
-  add_rows_pass("start", state + 8.0 * static_cast<double>(c.cores * D),
-                [t = t_.get()] { start_rows(t->data, t->scale, t->shift, t->s); });
-  for (std::int64_t event = 0; event < c.events; ++event) {
-    add_event();
-    for (std::int64_t k = 0; k < c.k_ffn; ++k) add_mlp();
+class UnfusedOnCpu final : public UnfusedSwapFfn {
+ public:
+  explicit UnfusedOnCpu(SwapFfnData& data) : t_(std::make_unique<Tensors>(data)) {
+    add_step(data.desc(),
+             {[this] { add_start(); }, [this] { add_event(); }, [this] { add_mlp(); }, [this] { add_collapse(); }});
   }
-  add_collapse();
+  Bytes delta() const override { return t_->delta; }
+
+ private:
+  void add_start();
+  void add_event();
+  void add_mlp();
+  void add_collapse();
+  void add_product(const std::string& name, const Bytes& x, const Bytes& w, Bytes& out, std::int64_t rows,
+                   std::int64_t columns, std::int64_t depth);
+  void add_rows_pass(const std::string& name, double bytes, std::function<void()> run);
+
+  std::unique_ptr<Tensors> t_;
+};
+
+void UnfusedOnCpu::add_start() {
+  const SwapFfnDesc& c = t_->data.desc();
+  add_rows_pass(
+      "start",
+      static_cast<double>(t_->data.rows() * t_->row_bytes()) + 8.0 * static_cast<double>(c.cores * c.hidden_size),
+      [t = t_.get()] { start_rows(t->data, t->scale, t->shift, t->s); });
 }
 
-UnfusedSwapFfn::~UnfusedSwapFfn() = default;
-
-const Bytes& UnfusedSwapFfn::delta() const { return t_->delta; }
-
-void UnfusedSwapFfn::products_alone() const {
-  for (const std::size_t i : mlp_products_) passes_[i].run();
-}
-
-void UnfusedSwapFfn::add_rows_pass(const std::string& name, double bytes, std::function<void()> run) {
+void UnfusedOnCpu::add_rows_pass(const std::string& name, double bytes, std::function<void()> run) {
   passes_.push_back({.name = name,
                      .rows = t_->data.rows(),
                      .columns = t_->data.desc().hidden_size,
@@ -78,8 +88,8 @@ void UnfusedSwapFfn::add_rows_pass(const std::string& name, double bytes, std::f
                      .run = std::move(run)});
 }
 
-void UnfusedSwapFfn::add_product(const std::string& name, const Bytes& x, const Bytes& w, Bytes& out, std::int64_t rows,
-                                 std::int64_t columns, std::int64_t depth) {
+void UnfusedOnCpu::add_product(const std::string& name, const Bytes& x, const Bytes& w, Bytes& out, std::int64_t rows,
+                               std::int64_t columns, std::int64_t depth) {
   const gatefold_dtype dtype = t_->data.desc().dtype;
   const auto plan = std::make_shared<Plan>(Desc{.op = GATEFOLD_OP_GEMM,
                                                 .dtype = dtype,
@@ -87,22 +97,12 @@ void UnfusedSwapFfn::add_product(const std::string& name, const Bytes& x, const 
                                                 .hidden_size = depth,
                                                 .intermediate_size = columns});
   const auto workspace = std::make_shared<Workspace>(plan->workspace_size(rows));
-  const auto T = static_cast<double>(rows);
-  const auto N = static_cast<double>(columns);
-  const auto K = static_cast<double>(depth);
-  passes_.push_back({.name = name,
-                     .rows = rows,
-                     .columns = columns,
-                     .depth = depth,
-                     .flops = 2.0 * T * N * K,
-                     .bytes = (T * K + N * K + T * N) * static_cast<double>(size_of(dtype)),
-                     .run = [plan, workspace, &x, &w, &out, rows] {
-                       plan->run(
-                           {.tokens = rows, .x = x.data(), .up = w.data(), .out = out.data(), .workspace = *workspace});
-                     }});
+  passes_.push_back(product_pass(name, dtype, rows, columns, depth, [plan, workspace, &x, &w, &out, rows] {
+    plan->run({.tokens = rows, .x = x.data(), .up = w.data(), .out = out.data(), .workspace = *workspace});
+  }));
 }
 
-void UnfusedSwapFfn::add_event() {
+void UnfusedOnCpu::add_event() {
   Tensors* t = t_.get();
   const SwapFfnDesc& c = t->data.desc();
   const std::int64_t T = t->data.rows();
@@ -169,7 +169,7 @@ void UnfusedSwapFfn::add_event() {
   });
 }
 
-void UnfusedSwapFfn::add_mlp() {
+void UnfusedOnCpu::add_mlp() {
   Tensors* t = t_.get();
   const SwapFfnDesc& c = t->data.desc();
   const std::int64_t T = t->data.rows();
@@ -178,9 +178,7 @@ void UnfusedSwapFfn::add_mlp() {
   add_rows_pass(
       "rms norm, MLP", 2.0 * static_cast<double>(T * t->row_bytes()),
       [t, &c, T, D, norm = &t->data.weight("ffn_norm")] { rms_norm(c.dtype, t->s, *norm, c.eps, T, D, t->n); });
-  mlp_products_.push_back(passes_.size());
   add_product("gemm gate", t->n, t->data.weight("gate_w"), t->gate, T, F, D);
-  mlp_products_.push_back(passes_.size());
   add_product("gemm up", t->n, t->data.weight("up_w"), t->up, T, F, D);
   const auto plan = std::make_shared<Plan>(Desc{.op = GATEFOLD_OP_ACT_AND_MUL,
                                                 .dtype = c.dtype,
@@ -195,11 +193,10 @@ void UnfusedSwapFfn::add_mlp() {
                      .run = [t, T, plan] {
                        plan->run({.tokens = T, .gate = t->gate.data(), .up = t->up.data(), .out = t->h.data()});
                      }});
-  mlp_products_.push_back(passes_.size());
   add_product("gemm down", t->h, t->data.weight("down_w"), t->s, T, D, F);
 }
 
-void UnfusedSwapFfn::add_collapse() {
+void UnfusedOnCpu::add_collapse() {
   Tensors* t = t_.get();
   const SwapFfnDesc& c = t->data.desc();
   const std::int64_t B = t->data.batch();
@@ -215,9 +212,45 @@ void UnfusedSwapFfn::add_collapse() {
   add_product("gemm decoder", t->q, t->data.weight("decoder"), t->delta, B, D, Rc);
 }
 
-double apart_after_a_step(SwapFfnJob& job, SwapFfnData& data, const UnfusedSwapFfn& unfused) {
-  job.step(data);
+}  // namespace
+
+void UnfusedSwapFfn::add_step(const SwapFfnDesc& desc, const Parts& parts) {
+  parts.start();
+  for (std::int64_t event = 0; event < desc.events; ++event) {
+    parts.event();
+    for (std::int64_t k = 0; k < desc.k_ffn; ++k) parts.mlp();
+  }
+  parts.collapse();
+}
+
+UnfusedPass UnfusedSwapFfn::product_pass(const std::string& name, gatefold_dtype dtype, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t depth, std::function<void()> run) {
+  const auto T = static_cast<double>(rows);
+  const auto N = static_cast<double>(columns);
+  const auto K = static_cast<double>(depth);
+  return {.name = name,
+          .rows = rows,
+          .columns = columns,
+          .depth = depth,
+          .flops = 2.0 * T * N * K,
+          .bytes = (T * K + N * K + T * N) * static_cast<double>(size_of(dtype)),
+          .run = std::move(run)};
+}
+
+std::unique_ptr<UnfusedSwapFfn> make_unfused_swap_ffn(SwapFfnData& data, Backend& backend) {
+  if (backend.uses_host_memory()) return std::make_unique<UnfusedOnCpu>(data);
+#if GATEFOLD_TOOL_WITH_CUBLASLT
+  return make_unfused_swap_ffn_on_cuda(data, backend);
+#else
+  checkpoint::throw_input_error(
+      "swap-ffn: the unfused step on cuda needs cuBLASLt, which this program was built without");
+#endif
+}
+
+double apart_after_a_step(SwapFfnJob& job, const SwapFfnData& data, const UnfusedSwapFfn& unfused, Backend& backend) {
+  job.step();
   unfused.step();
+  backend.synchronise();
   return relative_l2(data.desc().dtype, job.delta, unfused.delta());
 }
 

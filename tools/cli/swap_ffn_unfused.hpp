@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/backend.hpp"
 #include "cli/swap_ffn_data.hpp"
+#include "cli/swap_ffn_job.hpp"
 
 namespace gatefold::cli {
 
-// One pass of a step: a product, or a loop over whole tensors.
+// One pass of a step: a product, or a loop or kernel over whole tensors.
 struct UnfusedPass {
   std::string name;
   std::int64_t rows = 0, columns = 0, depth = 0;  // depth: of products
@@ -18,12 +20,12 @@ struct UnfusedPass {
   std::function<void()> run;
 };
 
-// The step as frameworks run it on the CPU: every operation of its definition a pass of its own, with a tensor of the
-// element type behind it. The products are the library's gemm; norms are not folded into weights.
+// The step as frameworks run it: every operation of its definition a pass of its own, with a tensor of the element type
+// behind it. Norms are not folded into weights. On the CPU the products are the library's gemm, on CUDA cuBLASLt's.
 class UnfusedSwapFfn {
  public:
-  explicit UnfusedSwapFfn(SwapFfnData& data);  // works on its x, ram and stream_map
-  ~UnfusedSwapFfn();
+  UnfusedSwapFfn() = default;
+  virtual ~UnfusedSwapFfn() = default;
   UnfusedSwapFfn(const UnfusedSwapFfn&) = delete;
   UnfusedSwapFfn& operator=(const UnfusedSwapFfn&) = delete;
 
@@ -32,27 +34,26 @@ class UnfusedSwapFfn {
   void step() const {
     for (const UnfusedPass& pass : passes_) pass.run();
   }
-  const Bytes& delta() const;
+  virtual Bytes delta() const = 0;  // of the last step, once it is done
 
-  // The step's MLP products alone: gate, up and down, as often as a step has them.
-  void products_alone() const;
+ protected:
+  // The passes of one step over so many rows, from those that a device's way has.
+  struct Parts {
+    std::function<void()> start, event, mlp, collapse;  // each adds its passes
+  };
+  static void add_step(const SwapFfnDesc& desc, const Parts& parts);
+  static UnfusedPass product_pass(const std::string& name, gatefold_dtype dtype, std::int64_t rows,
+                                  std::int64_t columns, std::int64_t depth, std::function<void()> run);
 
- private:
-  struct Tensors;
-  void add_event();
-  void add_mlp();
-  void add_collapse();
-  void add_product(const std::string& name, const Bytes& x, const Bytes& w, Bytes& out, std::int64_t rows,
-                   std::int64_t columns, std::int64_t depth);
-  void add_rows_pass(const std::string& name, double bytes, std::function<void()> run);
-
-  std::unique_ptr<Tensors> t_;
   std::vector<UnfusedPass> passes_;
-  std::vector<std::size_t> mlp_products_;
 };
+
+// On x, ram and stream_map of the data, or on CUDA on copies of them as they are now.
+std::unique_ptr<UnfusedSwapFfn> make_unfused_swap_ffn(SwapFfnData& data, Backend& backend);
+std::unique_ptr<UnfusedSwapFfn> make_unfused_swap_ffn_on_cuda(const SwapFfnData& data, Backend& backend);
 
 // One step of each from equal states: the relative L2 between the two results. Both compute the same thing, so that it
 // is rounding, and a core that decided otherwise near a threshold; 1 and more would be another computation.
-double apart_after_a_step(SwapFfnJob& job, SwapFfnData& data, const UnfusedSwapFfn& unfused);
+double apart_after_a_step(SwapFfnJob& job, const SwapFfnData& data, const UnfusedSwapFfn& unfused, Backend& backend);
 
 }  // namespace gatefold::cli

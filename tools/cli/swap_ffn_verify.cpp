@@ -11,7 +11,7 @@
 #include "cli/report.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/swap_ffn.hpp"
-#include "cli/swap_ffn_data.hpp"
+#include "cli/swap_ffn_job.hpp"
 
 // Steps against the truth in double precision, one event at a time from the step's own states; and beside them the
 // reference's own trajectory, whose state is never rounded.
@@ -80,7 +80,7 @@ gatefold_swap_ffn_report checked_step(SwapFfnJob& job, SwapFfnData& data, Bytes&
                                       std::vector<std::uint8_t>& decisions) {
   const Bytes ram = data.ram;
   const std::vector<std::uint8_t> map = data.stream_map;
-  job.step(data, {.states = states.data(), .decisions = decisions.data()});
+  job.step({.states = states.data(), .decisions = decisions.data()});
   gatefold_swap_ffn_check_args args{};
   args.struct_size = sizeof args;
   args.batch = data.batch();
@@ -113,6 +113,7 @@ SwapFfnData data_of(const Options& options) {
   files.k_ffn = options.sizes.desc.k_ffn;
   files.eps = options.sizes.desc.eps;
   files.device = options.sizes.device;
+  files.impl = options.sizes.impl;
   if (options.dtype_given) files.dtype = options.sizes.dtype;
   return SwapFfnData(files);
 }
@@ -122,7 +123,8 @@ int verify(const Options& options) {
   require_at_least("--steps", options.steps, 1);
   SwapFfnData data = data_of(options);
   const SwapFfnDesc& desc = data.desc();
-  SwapFfnJob job(data);
+  const std::unique_ptr<Backend> backend = make_backend(desc.device);
+  SwapFfnJob job(data, *backend);
   Trajectory reference(data);
   Bytes states(
       static_cast<std::size_t>((1 + desc.events * desc.k_ffn) * data.rows() * desc.hidden_size * size_of(desc.dtype)));
