@@ -55,11 +55,11 @@ std::vector<Figure> figures_of(const Model& model) {
       {"exchange_seconds", 0.05, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.exchange_seconds; }},
       {"exposed_epilogue_seconds", 0.05, 1e-6,
        [](Model& m, std::size_t) -> double& { return m.figures.exposed_epilogue_seconds; }},
-      {"idle_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_share; }},
-      {"left_out_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.left_out_share; }},
+      {"idle_fraction", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_fraction; }},
+      {"left_out_fraction", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.left_out_fraction; }},
       {"subtile_round", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.subtile_round; }},
-      {"exposed_share", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.exposed_share; }},
-      {"most_of_share", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_share; }},
+      {"exposed_fraction", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.exposed_fraction; }},
+      {"most_of_average", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_average; }},
       {"latency_seconds", 0.02, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.latency_seconds; }}};
   for (std::size_t i = 0; i < model.kernels.size(); ++i) {
     all.push_back({name(model.kernels[i].config), 0.5, 1.0,
@@ -82,11 +82,11 @@ Model rough_model() {
                    .cluster_seconds = 1e-6,
                    .exchange_seconds = 1e-6,
                    .exposed_epilogue_seconds = 1e-6,
-                   .idle_share = 1.0,
-                   .left_out_share = 0.0,
+                   .idle_fraction = 1.0,
+                   .left_out_fraction = 0.0,
                    .subtile_round = 0.5,
-                   .exposed_share = 0.1,
-                   .most_of_share = 1.0,
+                   .exposed_fraction = 0.1,
+                   .most_of_average = 1.0,
                    .latency_seconds = 1e-6,
                    .box_seconds = model.figures.box_seconds};
   return model;

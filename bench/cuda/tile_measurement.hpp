@@ -23,7 +23,7 @@ inline constexpr double contends = 0.12;
 inline Problem measured_problem(std::int64_t hidden_size, std::int64_t intermediate_size) {
   Problem p;
   p.op = Op::gate_up;
-  p.dtype = DType::bf16;
+  p.types = ElementTypes::all(DType::bf16);
   p.device = Device::cuda;
   p.layout = {LayoutKind::gate_up, 0};
   p.activation.kind = ActivationKind::silu;

@@ -122,7 +122,7 @@ Status validate(const Problem& problem, const gatefold_args& args, Operands& ope
   if (args.tokens < 0) return invalid("tokens: ", args.tokens, " is negative");
 
   if (!empty_output(problem, args.tokens)) {
-    const std::int64_t element = size_of(problem.dtype);
+    const std::int64_t element = size_of(problem.types.x);
     const Extents extents = extents_of(problem, args);
     for (const Extent& input : extents.inputs) {
       if (Status status = check_extent(input, element); !status.ok()) return status;

@@ -199,7 +199,7 @@ Status validate(const gatefold_desc& desc, Problem& problem) {
   if (Status status = check_enums(desc); !status.ok()) return status;
   Problem made;
   made.op = static_cast<Op>(desc.op);
-  made.dtype = static_cast<DType>(desc.dtype);
+  made.types = ElementTypes::all(static_cast<DType>(desc.dtype));
   made.device = static_cast<Device>(desc.device);
   made.hidden_size = desc.hidden_size;
   made.intermediate_size = desc.intermediate_size;

@@ -17,10 +17,21 @@ struct Biases {
   bool any() const { return gate || up || down; }
 };
 
+// The types of the elements. gemm_gated's gate values, and all that act_and_mul reads, are of x's; biases are of the
+// weights'. A description has one type for all of them, so far.
+struct ElementTypes {
+  DType x = DType::fp32;
+  DType weights = DType::fp32;
+  DType out = DType::fp32;
+
+  static constexpr ElementTypes all(DType type) { return {type, type, type}; }
+  constexpr bool alike() const { return x == weights && x == out; }
+};
+
 // A validated description: gatefold_desc with every leading dimension filled in.
 struct Problem {
   Op op = Op::gemm;
-  DType dtype = DType::fp32;
+  ElementTypes types;
   Device device = Device::cpu;
   Layout layout;
   Activation activation;

@@ -72,13 +72,13 @@ class ActAndMulExecutor final : public Executor {
  private:
   Source source(const Operands& operands, Half half, std::int64_t row) const {
     const HalfView view = half_view(p_, operands, half);
-    return {view.base + row * view.ld * size_of(p_.dtype), view.map, p_.dtype};
+    return {view.base + row * view.ld * size_of(p_.types.x), view.map, p_.types.x};
   }
 
   void run_span(const Operands& operands, std::int64_t row, std::int64_t begin, std::int64_t end) const {
     const Source gate = source(operands, Half::gate, row);
     const Source up = source(operands, Half::up, row);
-    std::byte* out = operands.out + row * p_.ld_out * size_of(p_.dtype);
+    std::byte* out = operands.out + row * p_.ld_out * size_of(p_.types.out);
     Buffer activated;
     Buffer factor;
     while (begin < end) {
@@ -87,7 +87,7 @@ class ActAndMulExecutor final : public Executor {
       load_piece(up, begin, count, factor.data());
       activate(p_.activation, activated.data(), count, activated.data());
       multiply(p_.activation, activated.data(), factor.data(), count, factor.data());
-      narrow(factor.data(), p_.dtype, count, out + begin * size_of(p_.dtype));
+      narrow(factor.data(), p_.types.out, count, out + begin * size_of(p_.types.out));
       begin += count;
     }
   }

@@ -27,13 +27,13 @@ bool is_gelu(ActivationKind kind) { return kind == ActivationKind::gelu_tanh || 
 BoundTerms bound_terms(const Problem& p, bool zero_mean) {
   const bool gelu = is_gelu(p.activation.kind);
   BoundTerms terms{};
-  terms.rounding = rounding_error(p.dtype);
-  terms.gamma = sum_error(p.dtype, p.hidden_size, zero_mean);
+  terms.rounding = rounding_error(p.types.out);
+  terms.gamma = sum_error(p.types.x, p.hidden_size, zero_mean);
   terms.slope = largest_slope(p.activation);
   terms.evaluation = p.op == Op::gemm ? 0.0 : 0x1p-20;
   terms.exponential = gelu ? 0x1p-21 : 0x1p-23;
   terms.cancellation = gelu ? 0x1p-22 : 0.0;
-  terms.floor = p.dtype == DType::fp16 ? 0x1p-25 : 0x1p-126;
+  terms.floor = p.types.out == DType::fp16 ? 0x1p-25 : 0x1p-126;
   return terms;
 }
 
@@ -163,8 +163,9 @@ gatefold_error_report check(const Problem& p, const Operands& operands, bool zer
           const std::int64_t row = range.row + i;
           const std::int64_t column = range.column + j;
           const Tile::Entry& entry = tile.entries[i][j];
-          const double out = load(operands.out, p.dtype, row * p.ld_out + column);
-          mine.add(out, entry, bound_ratio(out, entry.value, bound(terms, p.activation, entry), p.dtype), row, column);
+          const double out = load(operands.out, p.types.out, row * p.ld_out + column);
+          mine.add(out, entry, bound_ratio(out, entry.value, bound(terms, p.activation, entry), p.types.out), row,
+                   column);
           if (truth_out != nullptr) truth_out[row * F + column] = entry.value;
         }
       }

@@ -22,7 +22,7 @@ class ReferenceExecutor final : public Executor {
       const Tile tile = truth(p, operands, range);
       for (int i = 0; i < range.rows; ++i) {
         for (int j = 0; j < range.columns; ++j) {
-          store(operands.out, p.dtype, (range.row + i) * p.ld_out + range.column + j, tile.entries[i][j].value);
+          store(operands.out, p.types.out, (range.row + i) * p.ld_out + range.column + j, tile.entries[i][j].value);
         }
       }
     }
@@ -73,20 +73,20 @@ class ReferenceMlpExecutor final : public Executor {
     for (std::int64_t index = 0; index < tiles; ++index) {
       const TileRange range = tile_range(operands.tokens, p.hidden_size, index);
       RowSet h_rows{.count = range.rows, .element = Element::fp64};
-      RowSet down_rows{.count = range.columns, .element = element_of(p.dtype)};
+      RowSet down_rows{.count = range.columns, .element = element_of(p.types.weights)};
       for (int i = 0; i < range.rows; ++i) {
         h_rows.rows[i] = reinterpret_cast<const std::byte*>(h + (range.row + i) * F);
       }
       for (int j = 0; j < range.columns && F > 0; ++j) {  // an empty sum has no rows to point at
-        down_rows.rows[j] = operands.down + (range.column + j) * p.ld_down * size_of(p.dtype);
+        down_rows.rows[j] = operands.down + (range.column + j) * p.ld_down * size_of(p.types.weights);
       }
       const Products products = multiply(h_rows, down_rows, F);
       const auto bias = [&](std::int64_t column) {
-        return operands.down_bias == nullptr ? 0.0 : load(operands.down_bias, p.dtype, column);
+        return operands.down_bias == nullptr ? 0.0 : load(operands.down_bias, p.types.weights, column);
       };
       for (int i = 0; i < range.rows; ++i) {
         for (int j = 0; j < range.columns; ++j) {
-          store(operands.out, p.dtype, (range.row + i) * p.ld_out + range.column + j,
+          store(operands.out, p.types.out, (range.row + i) * p.ld_out + range.column + j,
                 products.sum[i][j] + bias(range.column + j));
         }
       }

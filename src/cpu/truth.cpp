@@ -70,12 +70,12 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
   Products gate_products;
   Products up_products;
   if (has_up_product) {
-    const RowSet x = rows_of(o.x, p.dtype, p.ld_x, range.row, range.rows);
-    const RowSet w_up = single_weight ? rows_of(o.up, p.dtype, p.ld_up, range.column, range.columns)
-                                      : rows_of(up_half, p.dtype, range.column, range.columns);
+    const RowSet x = rows_of(o.x, p.types.x, p.ld_x, range.row, range.rows);
+    const RowSet w_up = single_weight ? rows_of(o.up, p.types.weights, p.ld_up, range.column, range.columns)
+                                      : rows_of(up_half, p.types.weights, range.column, range.columns);
     up_products = multiply(x, w_up, p.hidden_size);
     if (has_gate_product) {
-      gate_products = multiply(x, rows_of(gate_half, p.dtype, range.column, range.columns), p.hidden_size);
+      gate_products = multiply(x, rows_of(gate_half, p.types.weights, range.column, range.columns), p.hidden_size);
     }
   }
 
@@ -83,8 +83,8 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
     scale_rows(gate_products, o.row_scale + range.row, range);
     scale_rows(up_products, o.row_scale + range.row, range);
   }
-  const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);
-  const auto up_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);
+  const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.types.weights, range);
+  const auto up_bias = biases_of(bias_view(p, o, Half::up), p.types.weights, range);
   Tile tile;
   for (int i = 0; i < range.rows; ++i) {
     for (int j = 0; j < range.columns; ++j) {
@@ -97,15 +97,15 @@ Tile truth(const Problem& p, const Operands& o, const TileRange& range) {
       const double up_sum = up_products.sum[i][j] + up_bias[j];
       switch (p.op) {
         case Op::act_and_mul:
-          finish(p.activation, entry, load_column(gate_half, p.dtype, row, column),
-                 load_column(up_half, p.dtype, row, column));
+          finish(p.activation, entry, load_column(gate_half, p.types.x, row, column),
+                 load_column(up_half, p.types.x, row, column));
           break;
         case Op::gemm:
           entry.activated = 1.0;
           entry.up = entry.factor = entry.value = up_sum;
           break;
         case Op::gemm_gated:
-          finish(p.activation, entry, load(o.gate, p.dtype, row * p.ld_gate + column), up_sum);
+          finish(p.activation, entry, load(o.gate, p.types.x, row * p.ld_gate + column), up_sum);
           break;
         case Op::gate_up:
         case Op::mlp: finish(p.activation, entry, gate_sum, up_sum); break;

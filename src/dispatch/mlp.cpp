@@ -32,7 +32,7 @@ Operands operands_of_gate_up(const Operands& whole, const Buffers& buffers) {
 Problem down_of(const Problem& mlp) {
   Problem problem;
   problem.op = Op::gemm;
-  problem.dtype = mlp.dtype;
+  problem.types = {mlp.types.out, mlp.types.weights, mlp.types.out};
   problem.device = mlp.device;
   problem.hidden_size = mlp.intermediate_size;
   problem.intermediate_size = mlp.hidden_size;
@@ -74,7 +74,7 @@ class ComposedMlp final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    const auto row_bytes = static_cast<std::size_t>(problem.intermediate_size * size_of(problem.dtype));
+    const auto row_bytes = static_cast<std::size_t>(problem.intermediate_size * size_of(problem.types.out));
     std::vector<Step> steps;
     steps.push_back({op_step(gate_up_of(problem)), operands_of_gate_up, problem.intermediate_size == 0});
     steps.push_back({op_step(down_of(problem)), operands_of_down});

@@ -27,9 +27,9 @@ inline constexpr float ln2_low = -2.12194440054690583e-4F;
   series = series * r + 1.0F;
   series = series * r + 1.0F;
   const auto exponent = std::bit_cast<std::int32_t>(n + to_integer) - std::bit_cast<std::int32_t>(to_integer);
-  const std::int32_t half = exponent >> 1;
+  const std::int32_t lower = exponent >> 1;
   const auto power = [](std::int32_t e) { return std::bit_cast<float>((static_cast<std::uint32_t>(e) + 127U) << 23); };
-  return series * power(half) * power(exponent - half);
+  return series * power(lower) * power(exponent - lower);
 }
 
 // e^a for a <= 0. NaN stays NaN: it fails the comparison, and the series carries it.

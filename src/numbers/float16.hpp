@@ -33,10 +33,10 @@ namespace gatefold::numbers {
   const std::uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
   // Below 2^-14 an added 1/2 makes the FPU round at 2^-24, the last place of a subnormal.
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
-  std::uint32_t half = magnitude < 0x38800000U ? subnormal : normal;
-  half = magnitude >= 0x477ff000U ? 0x7c00U : half;  // 65520 and more round to infinity
-  half = magnitude > 0x7f800000U ? 0x7e00U : half;   // NaN
-  return static_cast<std::uint16_t>(half | ((bits >> 16) & 0x8000U));
+  std::uint32_t rounded = magnitude < 0x38800000U ? subnormal : normal;
+  rounded = magnitude >= 0x477ff000U ? 0x7c00U : rounded;  // 65520 and more round to infinity
+  rounded = magnitude > 0x7f800000U ? 0x7e00U : rounded;   // NaN
+  return static_cast<std::uint16_t>(rounded | ((bits >> 16) & 0x8000U));
 }
 
 }  // namespace gatefold::numbers

@@ -187,7 +187,7 @@ class Checker {
   void bound_of_h(const DoubleProduct& gate, const DoubleProduct& up, std::size_t i, double& h, double& error) const {
     Problem problem;
     problem.op = Op::gate_up;
-    problem.dtype = c_.dtype;
+    problem.types = ElementTypes::all(c_.dtype);
     problem.activation.kind = ActivationKind::silu;
     problem.hidden_size = c_.hidden_size;
     cpu::Tile::Entry entry;

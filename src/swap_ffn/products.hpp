@@ -9,7 +9,7 @@ namespace gatefold::swap_ffn {
 inline Problem product(Op op, DType dtype, Device device, std::int64_t depth, std::int64_t columns) {
   Problem problem;
   problem.op = op;
-  problem.dtype = dtype;
+  problem.types = ElementTypes::all(dtype);
   problem.device = device;
   problem.hidden_size = depth;
   problem.intermediate_size = columns;

@@ -11,9 +11,10 @@ struct GridShape {
 };
 
 // Shapes that every compiled kernel is run on, small ones first. Between them they cut the tiles of each in every way
-// (families_test.cpp and sm80_choice_test.cpp hold them to it): tails in all three sizes, tokens that leave slabs of
-// a tile empty or fill part of its last, tiles and halves of weight tiles without columns for more k-steps than the
-// ring has slots, tiles in whole rounds, a last round in half tiles or narrower ones, and several tiles for each block.
+// (families_test.cpp and sm80_choice_test.cpp of tests/cuda_host hold them to it): tails in all three sizes, tokens
+// that leave slabs of a tile empty or fill part of its last, tiles and halves of weight tiles without columns for more
+// k-steps than the ring has slots, tiles in whole rounds, a last round in half tiles or narrower ones, and several
+// tiles for each block.
 inline constexpr GridShape kernel_grid[] = {{50, 136, 520},   {90, 136, 520},   {130, 200, 1032}, {300, 1160, 40},
                                             {225, 264, 1544}, {225, 136, 9544}, {737, 136, 6104}, {737, 136, 10744}};
 

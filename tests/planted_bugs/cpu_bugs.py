@@ -99,10 +99,10 @@ BUGS = [
         "(bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16", "bits >> 16", AVX512 + ":" + VECTOR),
 
     Bug("reference", "swaps the biases of gate and up", "src/cpu/truth.cpp",
-        "const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);\n"
-        "  const auto up_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);",
-        "const auto gate_bias = biases_of(bias_view(p, o, Half::up), p.dtype, range);\n"
-        "  const auto up_bias = biases_of(bias_view(p, o, Half::gate), p.dtype, range);", BIAS + ":*CheckByHand*"),
+        "const auto gate_bias = biases_of(bias_view(p, o, Half::gate), p.types.weights, range);\n"
+        "  const auto up_bias = biases_of(bias_view(p, o, Half::up), p.types.weights, range);",
+        "const auto gate_bias = biases_of(bias_view(p, o, Half::up), p.types.weights, range);\n"
+        "  const auto up_bias = biases_of(bias_view(p, o, Half::gate), p.types.weights, range);", BIAS + ":*CheckByHand*"),
     Bug("reference", "leaves the bias out of the bound", "src/cpu/truth.cpp",
         " + std::abs(gate_bias[j]);", ";", "*CheckByHand*:*CheckAgainstPlain*"),
     Bug("loops", "swaps the biases of gate and up", "src/cpu/loops/products.cpp",

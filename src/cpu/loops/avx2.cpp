@@ -68,7 +68,7 @@ struct Float : Avx2Sums {
   }
 };
 
-struct Half : Avx2Sums {
+struct Fp16 : Avx2Sums {
   using Element = std::uint16_t;
   static constexpr bool in_place = false;
   static constexpr int parts = 1;
@@ -99,7 +99,7 @@ struct BFloat : Avx2Sums {
   }
 };
 
-constexpr Kernel kernels[] = {make_kernel<Float>("avx2", DType::fp32), make_kernel<Half>("avx2", DType::fp16),
+constexpr Kernel kernels[] = {make_kernel<Float>("avx2", DType::fp32), make_kernel<Fp16>("avx2", DType::fp16),
                               make_kernel<BFloat>("avx2", DType::bf16)};
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Float : Avx512Sums {
 };
 
 // One conversion of a row's step serves six tokens.
-struct Half : Avx512Sums {
+struct Fp16 : Avx512Sums {
   using Element = std::uint16_t;
   using Operand = __m512;
   static constexpr bool in_place = false;
@@ -61,7 +61,7 @@ struct BFloat : Avx512Sums {
 };
 
 constexpr Kernel kernels[] = {make_wide_kernel<Float>("avx512", DType::fp32),
-                              make_wide_kernel<Half>("avx512", DType::fp16),
+                              make_wide_kernel<Fp16>("avx512", DType::fp16),
                               make_wide_kernel<BFloat>("avx512", DType::bf16)};
 
 }  // namespace

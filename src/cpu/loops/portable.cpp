@@ -43,7 +43,7 @@ struct Float : PortableSums {
   static float value(Element element) { return element; }
 };
 
-struct Half : PortableSums {
+struct Fp16 : PortableSums {
   using Element = std::uint16_t;
   static constexpr bool in_place = false;
   static float value(Element element) { return fp16_to_float(element); }
@@ -71,7 +71,7 @@ struct Loads : Type {
 };
 
 constexpr Kernel kernels[] = {make_kernel<Loads<Float>>("portable", DType::fp32),
-                              make_kernel<Loads<Half>>("portable", DType::fp16),
+                              make_kernel<Loads<Fp16>>("portable", DType::fp16),
                               make_kernel<Loads<BFloat>>("portable", DType::bf16)};
 
 }  // namespace

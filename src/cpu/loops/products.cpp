@@ -102,7 +102,7 @@ class LoopsExecutor final : public Executor {
     std::int64_t half() const { return rows * tokens; }
   };
 
-  std::int64_t element() const { return size_of(p_.dtype); }
+  std::int64_t element() const { return size_of(p_.types.x); }
 
   std::int64_t halves() const { return p_.op == Op::gemm ? 1 : most_halves; }
   std::int64_t multiplied_halves() const { return p_.op == Op::gate_up ? most_halves : 1; }
@@ -200,7 +200,7 @@ class LoopsExecutor final : public Executor {
     const float* scale = p_.row_scale ? item.operands.row_scale + item.token : nullptr;
     const auto finish = [&](Half half, float* sums) {
       multiply_rows(scale, panel, sums);
-      add_bias(bias_view(p_, item.operands, half), p_.dtype, panel, sums);
+      add_bias(bias_view(p_, item.operands, half), p_.types.weights, panel, sums);
     };
     if (p_.op == Op::gate_up) finish(Half::gate, item.sums);
     finish(Half::up, up_of(item));
@@ -227,7 +227,7 @@ class LoopsExecutor final : public Executor {
     RowValues values{};
     for (std::int64_t t = 0; t < item.tokens; ++t) {
       const std::byte* stored = item.operands.gate + ((item.token + t) * p_.ld_gate + item.column) * element();
-      widen(stored, p_.dtype, item.columns, values.data());
+      widen(stored, p_.types.x, item.columns, values.data());
       for (std::int64_t r = 0; r < item.rows; r += tile_rows_of_weights) {
         std::memcpy(item.sums + r * item.tokens + t * tile_rows_of_weights, values.data() + r, 4 * sizeof(float));
       }
@@ -240,7 +240,7 @@ class LoopsExecutor final : public Executor {
       for (std::int64_t r = 0; r < item.rows; r += tile_rows_of_weights) {
         std::memcpy(values.data() + r, up_of(item) + r * item.tokens + t * tile_rows_of_weights, 4 * sizeof(float));
       }
-      narrow(values.data(), p_.dtype, item.columns,
+      narrow(values.data(), p_.types.out, item.columns,
              item.operands.out + ((item.token + t) * p_.ld_out + item.column) * element());
     }
   }
@@ -266,17 +266,17 @@ class Loops final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    return std::make_unique<LoopsExecutor>(problem, *kernels_for(problem.dtype).front());
+    return std::make_unique<LoopsExecutor>(problem, *kernels_for(problem.types.x).front());
   }
 
   std::vector<std::string> kernels(const Problem& problem) const override {
     std::vector<std::string> names;
-    for (const Kernel* kernel : kernels_for(problem.dtype)) names.emplace_back(kernel->name);
+    for (const Kernel* kernel : kernels_for(problem.types.x)) names.emplace_back(kernel->name);
     return names;
   }
 
   std::unique_ptr<Executor> prepare_kernel(const Problem& problem, std::string_view wanted) const override {
-    const auto& all = kernels_for(problem.dtype);
+    const auto& all = kernels_for(problem.types.x);
     const auto found =
         std::ranges::find(all, wanted, [](const Kernel* kernel) { return std::string_view(kernel->name); });
     return std::make_unique<LoopsExecutor>(problem, **found);

@@ -23,7 +23,7 @@ struct DeviceProperties {
   std::string name;
   int capability = 0;
   int multiprocessors = 0;
-  std::size_t shared_memory_per_block = 0;  // the most that a kernel may ask for
+  std::size_t shared_memory_per_block = 0;  // the most that a kernel may request
   std::size_t l2_bytes = 0;
   std::size_t memory_bytes = 0;
 };
@@ -80,7 +80,7 @@ class OncePerDevice {
   std::array<std::atomic<bool>, 64> done_{};
 };
 
-// Lets a kernel ask for `bytes` of dynamic shared memory on a device. `once` is the kernel's own.
+// Lets a kernel request `bytes` of dynamic shared memory on a device. `once` is the kernel's own.
 Status allow_shared_memory(OncePerDevice& once, const void* kernel, int bytes, int device);
 
 }  // namespace gatefold::cuda

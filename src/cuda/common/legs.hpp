@@ -19,9 +19,9 @@ constexpr std::int64_t k_steps_per_leg = 1024;
 // million tokens of Llama 70B.
 constexpr std::int64_t most_legs = 512;
 
-// Of so many shares, each of so many k-steps, those in each leg but the last: whole rounds of what is resident.
-constexpr std::int32_t shares_per_leg(std::int64_t shares, std::int64_t k_steps, std::int64_t resident) {
-  const std::int64_t rounds = ceil_div(shares, resident);
+// Of so many work tiles, each of so many k-steps, those in each leg but the last: whole rounds of what is resident.
+constexpr std::int32_t work_tiles_per_leg(std::int64_t work_tiles, std::int64_t k_steps, std::int64_t resident) {
+  const std::int64_t rounds = ceil_div(work_tiles, resident);
   const std::int64_t legs = std::clamp<std::int64_t>(rounds * k_steps / k_steps_per_leg, 1, most_legs);
   return static_cast<std::int32_t>(ceil_div(rounds, legs) * resident);
 }

@@ -6,10 +6,10 @@
 
 #include "cuda/copy_engine/barriers.cuh"
 
-// What the copy engine of compute capability 9.0 and later is asked for: boxes of a tensor, by a descriptor.
+// What the copy engine of compute capability 9.0 and later is requested: boxes of a tensor, by a descriptor.
 namespace gatefold::cuda {
 
-// By a whole warp: true for one lane. What that lane then asks for the compiler knows to be uniform, and needs no loop
+// By a whole warp: true for one lane. What that lane then requests the compiler knows to be uniform, and needs no loop
 // over the lanes' descriptors.
 __device__ inline bool elect_one() {
   std::uint32_t elected;

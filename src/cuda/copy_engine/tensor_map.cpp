@@ -38,8 +38,17 @@ CUtensorMapSwizzle swizzle_mode(Swizzle swizzle) {
   return CU_TENSOR_MAP_SWIZZLE_128B;
 }
 
+CUtensorMapDataType tensor_type(DType type) {
+  switch (type) {
+    case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::fp16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::fp32: break;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+}
+
 template <std::size_t rank>
-Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, const Box<rank>& box, Swizzle swizzle,
+Status encode(CUtensorMap& map, DType type, const void* base, const Box<rank>& box, Swizzle swizzle,
               Promotion promotion) {
   const Encode function = encode_function();
   if (function == nullptr) return {GATEFOLD_ERROR_DEVICE, "the driver has no cuTensorMapEncodeTiled"};
@@ -47,37 +56,39 @@ Status encode(CUtensorMap& map, CUtensorMapDataType type, const void* base, cons
   element_strides.fill(1);
   const CUtensorMapL2promotion l2 =
       promotion == Promotion::bytes_128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
-  const CUresult result = function(&map, type, rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(),
-                                   box.box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                   swizzle_mode(swizzle), l2, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      function(&map, tensor_type(type), rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(),
+               box.box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(swizzle), l2,
+               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return {};
   return {GATEFOLD_ERROR_DEVICE, concat("cuTensorMapEncodeTiled: error ", static_cast<int>(result), " for ",
                                         box.sizes[1], " x ", box.sizes[0], " elements at ", base)};
 }
 
-cuuint64_t bytes(std::int64_t elements) { return static_cast<cuuint64_t>(elements) * 2; }
+cuuint64_t bytes(const MatrixView& view, std::int64_t elements) {
+  return static_cast<cuuint64_t>(elements * size_of(view.type));
+}
 
 }  // namespace
 
-Status encode_matrix(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& view, int box_rows, int box_columns,
-                     Swizzle swizzle) {
+Status encode_matrix(CUtensorMap& map, const MatrixView& view, int box_rows, int box_columns, Swizzle swizzle) {
   const Box<2> box{{static_cast<cuuint64_t>(view.columns), static_cast<cuuint64_t>(view.rows)},
-                   {bytes(view.ld)},
+                   {bytes(view, view.ld)},
                    {static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows)}};
-  return encode(map, type, view.base, box, swizzle, Promotion::bytes_256);
+  return encode(map, view.type, view.base, box, swizzle, Promotion::bytes_256);
 }
 
-Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
-                   int box_rows, Promotion promotion) {
+Status encode_lines(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, Promotion promotion) {
   const std::int64_t block = lines.block;
   const bool interleaved = lines.period != block;
   const auto in_block = static_cast<cuuint32_t>(interleaved ? std::min<std::int64_t>(block, box_rows) : box_rows);
-  const Box<3> box{{static_cast<cuuint64_t>(half.columns), static_cast<cuuint64_t>(block),
-                    static_cast<cuuint64_t>(half.rows / block)},
-                   {bytes(half.ld), bytes(half.ld * lines.period)},
-                   {64, in_block, static_cast<cuuint32_t>(box_rows) / in_block}};
-  const auto* first = static_cast<const std::byte*>(half.base) + half.ld * lines.first * 2;
-  return encode(map, type, first, box, Swizzle::bytes_128, promotion);
+  const auto box_columns = static_cast<cuuint32_t>(swizzle_row_bytes / size_of(view.type));
+  const Box<3> box{{static_cast<cuuint64_t>(view.columns), static_cast<cuuint64_t>(block),
+                    static_cast<cuuint64_t>(view.rows / block)},
+                   {bytes(view, view.ld), bytes(view, view.ld * lines.period)},
+                   {box_columns, in_block, static_cast<cuuint32_t>(box_rows) / in_block}};
+  const auto* first = static_cast<const std::byte*>(view.base) + bytes(view, view.ld * lines.first);
+  return encode(map, view.type, first, box, Swizzle::bytes_128, promotion);
 }
 
 }  // namespace gatefold::cuda

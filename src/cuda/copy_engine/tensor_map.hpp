@@ -6,16 +6,20 @@
 
 #include "core/layout.hpp"
 #include "core/status.hpp"
+#include "core/types.hpp"
 
 namespace gatefold::cuda {
 
-// How many bytes memory sends to L2 at a time, around those that are asked for.
+// How many bytes memory sends to L2 at a time, around those that are requested.
 enum class Promotion : std::uint8_t { bytes_128, bytes_256 };
 
 enum class Swizzle : std::uint8_t { none, bytes_64, bytes_128 };
 
-// A row-major matrix of 16-bit elements as the copy engine sees it.
+constexpr int swizzle_row_bytes = 128;  // the widest row that is swizzled
+
+// A row-major matrix as the copy engine sees it.
 struct MatrixView {
+  DType type;
   const void* base;
   std::int64_t rows;
   std::int64_t columns;
@@ -23,13 +27,12 @@ struct MatrixView {
 };
 
 // Boxes of box_rows x box_columns of a plain matrix.
-Status encode_matrix(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& view, int box_rows, int box_columns,
-                     Swizzle swizzle);
+Status encode_matrix(CUtensorMap& map, const MatrixView& view, int box_rows, int box_columns, Swizzle swizzle);
 
-// Boxes of box_rows x 64 of one half of the weights, as a tensor of rank 3 (column, row in a block, block):
-// element (k, r, b) lies at base + (first + b * period + r) * ld + k. A block of rows or fewer than box_rows each fills
-// the box block by block: box_rows is a multiple of the block, or the block of box_rows.
-Status encode_half(CUtensorMap& map, CUtensorMapDataType type, const MatrixView& half, const LineMap& lines,
-                   int box_rows, Promotion promotion);
+// Boxes of box_rows x swizzle_row_bytes of those rows of a matrix that `lines` numbers, view.rows of them, as a tensor
+// of rank 3 (column, row in a block, block): element (k, r, b) lies at base + (first + b * period + r) * ld + k. Blocks
+// of fewer rows than box_rows fill a box one after the other: box_rows is a multiple of the block, or the block of
+// box_rows.
+Status encode_lines(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, Promotion promotion);
 
 }  // namespace gatefold::cuda

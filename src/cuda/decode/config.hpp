@@ -16,7 +16,7 @@ enum class Product : std::uint8_t { gemm, gate_up };
 //      row 15     [
 //
 // The weights' bytes are the whole cost of decoding, so what counts is how many of them are under way: Little's law
-// asks for 3.35 TB/s x 1 us / 132 multiprocessors = 25 KB on each of an H100. A warp keeps `stages` groups under way, 2
+// requests 3.35 TB/s x 1 us / 132 multiprocessors = 25 KB on each of an H100. A warp keeps `stages` groups under way, 2
 // KB for every 16 rows. x is read once for each tile, from L1 or L2: tokens / rows times the weights' bytes.
 struct Config {
   int token_groups = 1;  // of 8 tokens
@@ -27,10 +27,12 @@ struct Config {
 
   static constexpr int warps = 8;
   static constexpr int threads = 32 * warps;
+  static constexpr int element_bytes = 2;
+  static constexpr int chunk_elements = 16 / element_bytes;  // of a 16-byte access
   static constexpr int steps = 2;  // of a group; a step is 32 elements: two k16 products of mma.sync
-  static constexpr int step_elements = 32;
+  static constexpr int step_elements = 4 * chunk_elements;
   static constexpr int group_elements = steps * step_elements;
-  static constexpr int line_bytes = group_elements * 2;
+  static constexpr int line_bytes = group_elements * element_bytes;
 
   constexpr int tokens() const { return 8 * token_groups; }
   constexpr int rows() const { return 16 * row_groups; }

@@ -60,8 +60,8 @@ __device__ __forceinline__ const std::byte* tile_row(const Arguments& p, int til
   }
 }
 
-// Brings one warp's weights, group after group and tile after tile, `stages` groups ahead. Eight lanes copy a line
-// of 128 bytes at a time.
+// The loads: brings one warp's weights, group after group and tile after tile, `stages` groups ahead. Eight lanes copy
+// a line of 128 bytes at a time.
 template <Product product, Config config>
 class WeightRing {
  public:
@@ -75,14 +75,18 @@ class WeightRing {
     find_rows();
   }
 
-  // Asks L2 for the first tile's first groups. Another kernel may still be writing them: its writes arrive in L2 too.
+  // The first tile's first groups begin their way to L2. Another kernel may still be writing them: its writes arrive in
+  // L2 too.
   __device__ void prefetch() const {
     if (tile_ >= p_.tiles) return;
     for (int i = lane(); i < config.rows() * config.stages; i += 32) {
       const int k = at_ + i / config.rows() * Config::warps * Config::group_elements;
-      if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * 2);
+      if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * Config::element_bytes);
     }
   }
+
+  // By all threads, before anything is read that the kernel before may still write: x, too.
+  __device__ void wait_for_previous_grid() const { ptx::wait_for_previous_grid(); }
 
   __device__ void begin() {
 #pragma unroll
@@ -93,9 +97,9 @@ class WeightRing {
   __device__ __forceinline__ void fetch(int stage) {
     if (tile_ < p_.tiles && at_ < p_.depth) {
       const int chunk = lane() % 8;
-      const int k = at_ + chunk * 8;
+      const int k = at_ + chunk * Config::chunk_elements;
       const bool inside = k < p_.depth;
-      const std::int64_t offset = inside ? std::int64_t{k} * 2 : 0;
+      const std::int64_t offset = inside ? std::int64_t{k} * Config::element_bytes : 0;
       const int row = lane() / 8;
       const std::uint32_t to = ring_ + stage * config.stage_bytes() + row * Config::line_bytes + place(row, chunk);
 #pragma unroll
@@ -119,8 +123,8 @@ class WeightRing {
   }
 
   // This lane's 16 bytes of row g, or g + 8, of 16 rows.
-  __device__ __forceinline__ uint4 read(int stage, int row_group, int half, int step) const {
-    const int row = row_group * 16 + half * 8 + lane() / 4;
+  __device__ __forceinline__ uint4 read(int stage, int row_group, int eight, int step) const {
+    const int row = row_group * 16 + eight * 8 + lane() / 4;
     return load_shared(ring_ + stage * config.stage_bytes() + row * Config::line_bytes +
                        place(row, step * 4 + lane() % 4));
   }
@@ -164,10 +168,10 @@ class Tokens {
 #pragma unroll
     for (int step = 0; step < Config::steps; ++step) {
       const int k = at + step * Config::step_elements;
-      const bool inside = k + q_ * 8 < depth_;
+      const bool inside = k + q_ * Config::chunk_elements < depth_;
 #pragma unroll
       for (int n = 0; n < token_groups; ++n) {
-        x[step][n] = load_or_zero(inside && x_[n] != nullptr, x_[n] + std::int64_t{k} * 2);
+        x[step][n] = load_or_zero(inside && x_[n] != nullptr, x_[n] + std::int64_t{k} * Config::element_bytes);
       }
     }
   }
@@ -178,39 +182,43 @@ class Tokens {
   int q_;
 };
 
-// Adds up the warps' sums of a tile, in their order, and stores the tile's columns.
+// The epilogue: adds up the warps' sums of a tile, in their order, and stores the tile's columns.
 template <class Element, Product product, Config config>
-__device__ __forceinline__ void store_tile(const Arguments& p, int tile, std::int64_t first_token, const float* sums) {
-  constexpr int columns = tile_columns(product, config);
-  const auto total = [&](int token, int row) {
-    float sum = 0.0F;
+struct Epilogue {
+  static __device__ __forceinline__ void store(const Arguments& p, int tile, std::int64_t first_token,
+                                               const float* sums) {
+    constexpr int columns = tile_columns(product, config);
+    const auto total = [&](int token, int row) {
+      float sum = 0.0F;
 #pragma unroll
-    for (int warp = 0; warp < Config::warps; ++warp) {
-      sum += sums[warp * config.warp_sums() + token * config.sums_pitch() + row];
-    }
-    return sum;
-  };
+      for (int warp = 0; warp < Config::warps; ++warp) {
+        sum += sums[warp * config.warp_sums() + token * config.sums_pitch() + row];
+      }
+      return sum;
+    };
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < config.tokens() * columns; i += Config::threads) {
-    const int token = i / columns;
-    const int j = i % columns;
-    const std::int64_t column = std::int64_t{tile} * columns + j;
-    if (first_token + token >= p.tokens || column >= p.columns) continue;
-    float h = 0.0F;
-    if constexpr (product == Product::gate_up) {
-      const int row = j / 8 * 16 + j % 8;
-      const float gate = p.gate_bias.add_to<Element>(total(token, row), column);
-      const float up = p.up_bias.add_to<Element>(total(token, row + 8), column);
-      p.combine.dispatch([&](auto act) { h = act(gate, up, 0.0F, 0.0F).low; });
-    } else {
-      h = p.up_bias.add_to<Element>(total(token, j), column);
+    for (int i = static_cast<int>(threadIdx.x); i < config.tokens() * columns; i += Config::threads) {
+      const int token = i / columns;
+      const int j = i % columns;
+      const std::int64_t column = std::int64_t{tile} * columns + j;
+      if (first_token + token >= p.tokens || column >= p.columns) continue;
+      float h = 0.0F;
+      if constexpr (product == Product::gate_up) {
+        const int row = j / 8 * 16 + j % 8;
+        const float gate = p.gate_bias.add_to<Element>(total(token, row), column);
+        const float up = p.up_bias.add_to<Element>(total(token, row + 8), column);
+        p.combine.dispatch([&](auto act) { h = act(gate, up, 0.0F, 0.0F).low; });
+      } else {
+        h = p.up_bias.add_to<Element>(total(token, j), column);
+      }
+      reinterpret_cast<Element*>(p.out + (first_token + token) * p.out_stride)[column] = from_float<Element>(h);
     }
-    reinterpret_cast<Element*>(p.out + (first_token + token) * p.out_stride)[column] = from_float<Element>(h);
   }
-}
+};
 
-// Shape::config is the configuration: nvcc does not take a value of class type as a kernel's template argument.
-template <class Element, Product product, class Shape>
+// Shape: a type that names what the kernel is made of: config, Element, product, Loads, Epilogue (launch.cuh). nvcc
+// does not take a value of class type as a kernel's template argument.
+template <class Shape>
 __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
     decode_kernel(const __grid_constant__ Arguments p) {
   constexpr Config config = Shape::config;
@@ -220,9 +228,9 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t first_token = p.first_token + std::int64_t{blockIdx.y} * config.tokens();
 
-  WeightRing<product, config> ring(p, shared);
+  typename Shape::Loads ring(p, shared);
   ring.prefetch();
-  ptx::wait_for_previous_grid();
+  ring.wait_for_previous_grid();
   ptx::launch_next_grid();
   ring.begin();
   const Tokens<config.token_groups> tokens(p, first_token);
@@ -245,8 +253,8 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
 #pragma unroll
           for (int n = 0; n < config.token_groups; ++n) {
             const uint4 t = x[step][n];
-            mma<Element>(acc[m][n], first.x, second.x, first.y, second.y, t.x, t.y);
-            mma<Element>(acc[m][n], first.z, second.z, first.w, second.w, t.z, t.w);
+            mma<typename Shape::Element>(acc[m][n], first.x, second.x, first.y, second.y, t.x, t.y);
+            mma<typename Shape::Element>(acc[m][n], first.z, second.z, first.w, second.w, t.z, t.w);
           }
         }
       }
@@ -269,7 +277,7 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
       }
     }
     __syncthreads();
-    store_tile<Element, product, config>(p, tile, first_token, sums + buffer * Config::warps * config.warp_sums());
+    Shape::Epilogue::store(p, tile, first_token, sums + buffer * Config::warps * config.warp_sums());
     if (config.sum_buffers == 2) buffer ^= 1;
   }
 }

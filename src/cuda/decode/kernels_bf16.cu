@@ -3,8 +3,8 @@
 namespace gatefold::cuda::decode {
 namespace {
 
-constexpr auto gemm = kernels_of<__nv_bfloat16, Product::gemm>();
-constexpr auto gate_up = kernels_of<__nv_bfloat16, Product::gate_up>();
+constexpr auto gemm = kernels_of<__nv_bfloat16, Product::gemm>;
+constexpr auto gate_up = kernels_of<__nv_bfloat16, Product::gate_up>;
 
 }  // namespace
 

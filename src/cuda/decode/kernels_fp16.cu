@@ -3,8 +3,8 @@
 namespace gatefold::cuda::decode {
 namespace {
 
-constexpr auto gemm = kernels_of<__half, Product::gemm>();
-constexpr auto gate_up = kernels_of<__half, Product::gate_up>();
+constexpr auto gemm = kernels_of<__half, Product::gemm>;
+constexpr auto gate_up = kernels_of<__half, Product::gate_up>;
 
 }  // namespace
 

@@ -13,25 +13,26 @@ namespace gatefold::cuda::decode {
 
 constexpr std::int64_t most_blocks_y = 65535;
 
-inline Rows rows_of(const HalfView& view) { return {view.base, view.map, view.ld * 2}; }
+inline Rows rows_of(const HalfView& view) { return {view.base, view.map, view.ld * Config::element_bytes}; }
 
 template <Product product, Config config>
 Arguments arguments_of(const Problem& problem, const Operands& operands) {
   Arguments a;
   a.x = operands.x;
-  a.x_stride = problem.ld_x * 2;
+  a.x_stride = problem.ld_x * Config::element_bytes;
   if (product == Product::gate_up) {
     a.gate = rows_of(half_view(problem, operands, Half::gate));
     a.up = rows_of(half_view(problem, operands, Half::up));
   } else {
-    a.up = {operands.up, {0, problem.intermediate_size, problem.intermediate_size}, problem.ld_up * 2};
+    a.up = {
+        operands.up, {0, problem.intermediate_size, problem.intermediate_size}, problem.ld_up * Config::element_bytes};
   }
   const BiasView gate_bias = bias_view(problem, operands, Half::gate);
   const BiasView up_bias = bias_view(problem, operands, Half::up);
   a.gate_bias = {gate_bias.base, gate_bias.map};
   a.up_bias = {up_bias.base, up_bias.map};
   a.out = operands.out;
-  a.out_stride = problem.ld_out * 2;
+  a.out_stride = problem.ld_out * Config::element_bytes;
   a.tokens = operands.tokens;
   a.columns = problem.intermediate_size;
   a.depth = static_cast<int>(problem.hidden_size);
@@ -43,17 +44,17 @@ Arguments arguments_of(const Problem& problem, const Operands& operands) {
 
 // Blocks of a launch's first dimension stay on their multiprocessors and take every so many-th tile; the second counts
 // the kernel's worth of tokens, each of which reads the weights again.
-template <class Element, Product product, class Shape>
+template <class Shape>
 Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
   constexpr Config config = Shape::config;
-  constexpr auto kernel = decode_kernel<Element, product, Shape>;
+  constexpr auto kernel = decode_kernel<Shape>;
   static OncePerDevice once;
   if (Status status =
           allow_shared_memory(once, reinterpret_cast<const void*>(kernel), config.shared_bytes(), device.index);
       !status.ok()) {
     return status;
   }
-  Arguments arguments = arguments_of<product, config>(problem, operands);
+  Arguments arguments = arguments_of<Shape::product, config>(problem, operands);
   const int blocks = std::min(arguments.tiles, config.blocks * device.multiprocessors);
   constexpr std::int64_t most_tokens = most_blocks_y * config.tokens();
   for (; arguments.first_token < operands.tokens; arguments.first_token += most_tokens) {
@@ -69,21 +70,30 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   return {};
 }
 
-template <int token_groups, int row_groups, int stages, int blocks, int sum_buffers>
+// What a kernel is made of.
+template <const Config& tile, class E, Product p>
 struct Shape {
-  static constexpr Config config{token_groups, row_groups, stages, blocks, sum_buffers};
+  static constexpr Config config = tile;
+  static constexpr Product product = p;
+  using Element = E;
+  using Loads = WeightRing<product, config>;
+  using Epilogue = decode::Epilogue<Element, product, config>;
 };
 
-template <class Element, Product product, class... Shapes>
-constexpr std::array<Kernel, sizeof...(Shapes)> kernels_with() {
-  return {{{product, Shapes::config, launch<Element, product, Shapes>}...}};
+// By rows and tokens.
+inline constexpr Config tile_16x8{.token_groups = 1, .row_groups = 1, .stages = 4, .blocks = 2, .sum_buffers = 2};
+inline constexpr Config tile_16x16{.token_groups = 2, .row_groups = 1, .stages = 4, .blocks = 2, .sum_buffers = 2};
+inline constexpr Config tile_32x32{.token_groups = 4, .row_groups = 2, .stages = 4, .blocks = 1, .sum_buffers = 1};
+inline constexpr Config tile_64x32{.token_groups = 4, .row_groups = 4, .stages = 2, .blocks = 1, .sum_buffers = 1};
+
+template <const Config& tile, class Element, Product product>
+constexpr Kernel kernel_of() {
+  return {product, tile, launch<Shape<tile, Element, product>>};
 }
 
 // In the order of their tokens; of equal ones the first is the one to take. Measured in docs/kernels/decode.md.
 template <class Element, Product product>
-constexpr auto kernels_of() {
-  return kernels_with<Element, product, Shape<1, 1, 4, 2, 2>, Shape<2, 1, 4, 2, 2>, Shape<4, 2, 4, 1, 1>,
-                      Shape<4, 4, 2, 1, 1>>();
-}
+constexpr std::array kernels_of{kernel_of<tile_16x8, Element, product>(), kernel_of<tile_16x16, Element, product>(),
+                                kernel_of<tile_32x32, Element, product>(), kernel_of<tile_64x32, Element, product>()};
 
 }  // namespace gatefold::cuda::decode

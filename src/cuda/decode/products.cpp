@@ -31,8 +31,8 @@ struct Family {
     if (p.op != Op::gemm && p.op != Op::gate_up) return {};
     const Product product = p.op == Op::gemm ? Product::gemm : Product::gate_up;
     std::span<const Kernel> list;
-    if (p.dtype == DType::bf16) list = bf16_kernels(product);
-    if (p.dtype == DType::fp16) list = fp16_kernels(product);
+    if (p.types.x == DType::bf16) list = bf16_kernels(product);
+    if (p.types.x == DType::fp16) list = fp16_kernels(product);
     return {list.begin(), list.end()};
   }
 
@@ -88,7 +88,7 @@ struct Family {
   }
 
   std::string nothing_runs(std::span<const Kernel> /*kernels*/) const {
-    return "the decode kernel that was asked for needs more";
+    return "the decode kernel that was requested needs more";
   }
 };
 

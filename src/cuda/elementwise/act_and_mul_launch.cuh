@@ -11,7 +11,7 @@ namespace gatefold::cuda {
 // The operands as the kernel sees them with units of `unit_elements`. If no row is followed by padding, all of them are
 // one long row.
 inline ActAndMulParams act_and_mul_params(const Problem& p, const Operands& o, std::int64_t unit_elements) {
-  const std::int64_t size = size_of(p.dtype);
+  const std::int64_t size = size_of(p.types.x);
   const HalfView gate = half_view(p, o, Half::gate);
   const HalfView up = half_view(p, o, Half::up);
   const std::int64_t F = p.intermediate_size;
@@ -65,7 +65,7 @@ template <class Config>
 Status launch_act_and_mul(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                           cudaStream_t stream) {
   constexpr ActAndMulConfig config = Config::value;
-  return with_element(problem.dtype, [&](auto element) {
+  return with_element(problem.types.x, [&](auto element) {
     using Element = typename decltype(element)::type;
     ActAndMulParams params = act_and_mul_params(problem, operands, Unit<Element, config.access>::elements);
     if constexpr (Config::value.access == Access::vectors && Config::value.runs == Runs::powers_of_two) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t access_bytes = 16;
 
-std::int64_t vector_elements(const Problem& p) { return access_bytes / size_of(p.dtype); }
+std::int64_t vector_elements(const Problem& p) { return access_bytes / size_of(p.types.x); }
 
 bool alternates(const Problem& p) { return p.layout.interleaved() && p.layout.block == 1; }
 

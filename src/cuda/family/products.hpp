@@ -57,11 +57,12 @@ struct CopiedTensors {
 
   // Of which the rows do not, or null.
   const char* unaligned_stride(const Problem& p) const {
-    const auto unaligned = [&](std::int64_t ld) { return ld * size_of(p.dtype) % bytes != 0; };
-    if (x && unaligned(p.ld_x)) return "ld_x";
-    if (gate && unaligned(p.ld_gate)) return "ld_gate";
-    if (up && unaligned(p.ld_up)) return "ld_up";
-    if (out && unaligned(p.ld_out)) return "ld_out";
+    const auto unaligned = [](std::int64_t ld, DType type) { return ld * size_of(type) % bytes != 0; };
+    const DType gate_type = p.op == Op::gemm_gated ? p.types.x : p.types.weights;
+    if (x && unaligned(p.ld_x, p.types.x)) return "ld_x";
+    if (gate && unaligned(p.ld_gate, gate_type)) return "ld_gate";
+    if (up && unaligned(p.ld_up, p.types.weights)) return "ld_up";
+    if (out && unaligned(p.ld_out, p.types.out)) return "ld_out";
     return nullptr;
   }
 };
@@ -165,7 +166,8 @@ class FamilyProducts final : public Implementation {
 
  private:
   std::string refusal(const Problem& p) const {
-    if (family_.compiled(p).empty()) return concat("not compiled for ", to_string(p.op), " in ", to_string(p.dtype));
+    if (!p.types.alike()) return "takes elements of one type only";
+    if (family_.compiled(p).empty()) return concat("not compiled for ", to_string(p.op), " in ", to_string(p.types.x));
     if (p.biases.any() && !family_.takes_biases()) return "takes no biases yet";
     if (p.row_scale && !family_.takes_row_scale(p.op)) return "takes no row_scale";
     if (p.hidden_size == 0) return "needs hidden_size > 0";

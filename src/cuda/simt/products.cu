@@ -16,7 +16,7 @@ RowView plain_rows(const std::byte* base, std::int64_t rows, std::int64_t stride
 }
 
 ProductParams product_params(const Problem& p, const Operands& o) {
-  const std::int64_t size = size_of(p.dtype);
+  const std::int64_t size = size_of(p.types.x);
   const std::int64_t F = p.intermediate_size;
   ProductParams params{};
   params.x = plain_rows(o.x, o.tokens, p.ld_x * size);
@@ -64,7 +64,7 @@ class Executor final : public DeviceExecutor {
       return unsupported("tokens: ", operands.tokens, " x ", params.columns, " takes ", blocks,
                          " blocks, a launch has at most ", most_blocks);
     }
-    return with_element(problem().dtype, [&](auto element) {
+    return with_element(problem().types.x, [&](auto element) {
       using Element = typename decltype(element)::type;
       return with_activation_of<product>(problem().activation, [&](auto kind) {
         using ThisActivation = GatedActivation<decltype(kind)::value>;

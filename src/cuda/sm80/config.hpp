@@ -77,6 +77,8 @@ struct Config {
   // and the latter in their half.
   constexpr int rows_per_pass() const { return threads() / 8; }
   constexpr int lines_per_pass() const { return gated_pair() ? rows_per_pass() / 2 : rows_per_pass(); }
+  // Of BoxLoader: the tokens that a box brings, two boxes for each block of the cluster.
+  constexpr int token_box_rows() const { return tile_m / 2 / cluster; }
   // Of a last round that whole tiles would not fill, tiles of one or two thirds of the width are computed.
   constexpr bool narrows() const { return rolling; }
 

@@ -13,7 +13,7 @@ namespace gatefold::cuda::sm80 {
 
 struct Machine {
   int multiprocessors = 0;
-  std::size_t shared_memory_per_block = 0;  // bytes, the most that a kernel may ask for
+  std::size_t shared_memory_per_block = 0;  // bytes, the most that a kernel may request
   int capability = 0;                       // 9.0 as 90
 };
 

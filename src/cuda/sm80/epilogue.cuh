@@ -8,8 +8,8 @@
 #include "cuda/common/combine.cuh"
 #include "cuda/sm80/params.cuh"
 #include "cuda/sm80/ptx.cuh"
+#include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/tile_layouts.hpp"
-#include "cuda/sm80/tile_scheduler.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -34,6 +34,8 @@ class Epilogue {
   static_assert(warp_rows % lane_rows == 0 && warp_columns % lane_columns == 0);
 
  public:
+  static constexpr bool reads_a_tile = C.op == Op::gemm_gated;  // prefetch() requests one, which store() wants there
+
   __device__ Epilogue(const Params& params, Element* shared) : params_(params), shared_(shared) {}
 
   // Requests the gate values of a tile. They land while its main loop runs.

@@ -4,7 +4,7 @@
 
 namespace gatefold::cuda::sm80 {
 
-// multiply() for each k-tile of one output tile, while a loader asks for those that are to follow: where it comes to
+// multiply() for each k-tile of one output tile, while a loader requests those that are to follow: where it comes to
 // the end of its own tile, which lies ahead, it goes on to the next between two of them.
 template <class Loader, class Multiply>
 CUTE_DEVICE void for_each_k_tile(Loader& loader, int k_tiles, Multiply multiply) {

@@ -20,11 +20,11 @@ bool whole_blocks(const Config& c, const Problem& p, std::int64_t rows) {
 
 // Bytes from one row to the next of the operands that are copied, the most of them.
 std::int64_t longest_row(const Problem& p) {
-  return std::max({p.ld_x, p.ld_up, p.op == Op::gate_up ? p.ld_gate : 0}) * static_cast<std::int64_t>(size_of(p.dtype));
+  return std::max({p.ld_x, p.ld_up, p.op == Op::gate_up ? p.ld_gate : 0}) * size_of(p.types.x);
 }
 
 bool fits_lines(const Config& c, const Problem& p) {
-  return p.hidden_size * static_cast<std::int64_t>(size_of(p.dtype)) % 16 == 0 &&
+  return p.hidden_size * size_of(p.types.x) % 16 == 0 &&
          even_distances(p.layout, c.lines_per_pass(), c.out_columns()) &&
          longest_row(p) <= std::numeric_limits<std::int32_t>::max() / c.rows_per_pass();
 }

@@ -6,8 +6,8 @@
 #include "cuda/sm80/gating.hpp"
 #include "cuda/sm80/params.cuh"
 #include "cuda/sm80/ptx.cuh"
+#include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/tile_layouts.hpp"
-#include "cuda/sm80/tile_scheduler.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -19,7 +19,7 @@ namespace gatefold::cuda::sm80 {
 // (fits_layout) rows at even distances, below 2^31 bytes from one pass to the next, and whole chunks in every row. Rows
 // past the last token or the last weight row are not read, their place filled with zeros; so are the chunks past
 // hidden_size, and all of them once there is no tile left.
-template <Config C>
+template <Config C, class Scheduler>
 class LineLoader {
   using Layouts = TileLayouts<C>;
   static constexpr int size = C.element_size();
@@ -105,7 +105,7 @@ class LineLoader {
   }
 
   const Params& params_;
-  TileScheduler<C> scheduler_;
+  Scheduler scheduler_;
   Rows x_, weights_;
   std::uint32_t rows_ = 0;  // bit i: copy number i is of a row that exists; and last_chunk
   int left_ = 0;

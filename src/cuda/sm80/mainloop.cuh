@@ -2,16 +2,15 @@
 
 #include "cuda/sm80/fragments.cuh"
 #include "cuda/sm80/ptx.cuh"
-#include "cuda/sm80/stages.cuh"
 
 namespace gatefold::cuda::sm80 {
 
 // Multiplies the k-tiles of one output tile as they arrive. While the products of one k-block (16 columns; 8 for fp32)
-// run, the fragments of the next are read, and a share of a k-tile C.stages - 1 ahead is requested.
+// run, the fragments of the next are read, and some of a k-tile C.stages - 1 ahead is requested.
 //
 // What limits this loop is the instructions around the products: two warps share a scheduler and a tensor core, which
 // takes an mma.sync every six cycles. So addresses are a base and constants (stages.cuh).
-template <Config C>
+template <Config C, class Loads>
 class Mainloop {
   using Layouts = TileLayouts<C>;
   using Addresses = FragmentAddresses<C>;
@@ -21,7 +20,7 @@ class Mainloop {
   static constexpr bool fp32 = C.dtype == DType::fp32;
   static constexpr int products = atoms_m * atoms_n * (fp32 ? 3 : 1);  // of a k-block
   static constexpr int reads = atoms_m + atoms_n / 2;
-  static constexpr int copies = (Stages<C>::copies + k_blocks - 2) / (k_blocks - 1);  // in each k-block but the last
+  static constexpr int copies = (Loads::copies + k_blocks - 2) / (k_blocks - 1);  // in each k-block but the last
   static_assert(2 * (reads + copies) <= products, "a read or a copy after every second product");
   static_assert(k_blocks % 2 == 0, "the two sets of fragments take turns");
 
@@ -32,7 +31,8 @@ class Mainloop {
   };
 
  public:
-  __device__ Mainloop(const Params& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
+  __device__ Mainloop(const typename Loads::Arguments& params, std::uint32_t shared)
+      : stages_(params, shared), first_(shared) {}
 
   template <class Accumulators>
   CUTE_DEVICE void run(int /*thirds*/, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
@@ -64,7 +64,7 @@ class Mainloop {
           read(slot, a, b, fragments[next % 2]);
         } else if (next != 0 && slot - reads < copies) {
           const int i = block * copies + slot - reads;
-          if (i < Stages<C>::copies) stages_.copy(i, free_stage);
+          if (i < Loads::copies) stages_.copy(i, free_stage);
         }
       });
     });
@@ -127,7 +127,7 @@ class Mainloop {
     }
   }
 
-  Stages<C> stages_;
+  Loads stages_;
   Addresses first_;  // of k-block 0
 };
 

@@ -38,7 +38,7 @@ struct Family {
   std::string_view name() const { return implementation; }
 
   std::vector<Kernel> compiled(const Problem& p) const {
-    return sm80::kernels(p.op, p.dtype, p.op == Op::gate_up ? gating : Gating::none);
+    return sm80::kernels(p.op, p.types.x, p.op == Op::gate_up ? gating : Gating::none);
   }
 
   bool takes_biases() const { return false; }
@@ -50,7 +50,7 @@ struct Family {
   CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
 
   std::string refusal(const Problem& p) const {
-    if (p.hidden_size * size_of(p.dtype) > largest_size) {
+    if (p.hidden_size * size_of(p.types.x) > largest_size) {
       return concat("hidden_size ", p.hidden_size, ": a row of 2^31 bytes or more");
     }
     if (p.intermediate_size > largest_size) return concat("intermediate_size ", p.intermediate_size, " exceeds 2^31");
@@ -94,7 +94,7 @@ struct Family {
   }
 
   std::string nothing_runs(std::span<const Kernel> /*kernels*/) const {
-    return "none of sm80's kernels that were asked for runs there";
+    return "none of sm80's kernels that were requested runs there";
   }
 };
 

@@ -33,7 +33,7 @@ struct Division {
 
   // Less than 2^31: as many tiles would be an output of terabytes.
   constexpr std::int32_t whole_tiles() const { return tiles_m * whole_n; }
-  constexpr std::int32_t shares() const { return tiles_m * (whole_n + narrow_n); }
+  constexpr std::int32_t work_tiles() const { return tiles_m * (whole_n + narrow_n); }
 };
 
 // How many tiles of rows are swept together: about the same number in each group.
@@ -67,7 +67,7 @@ constexpr TileCoord whole_coord(const Division& d, std::int32_t index, int width
 }
 
 // The same of all that is dealt out to the clusters: the whole tiles first, then the narrow ones.
-constexpr TileCoord share_coord(const Division& d, std::int32_t index, int width, int cluster, std::int32_t rank) {
+constexpr TileCoord work_tile_coord(const Division& d, std::int32_t index, int width, int cluster, std::int32_t rank) {
   const std::int32_t narrow = index - d.whole_tiles();
   if (narrow < 0) return whole_coord(d, index, width, cluster, rank);
   const TileIndex tile = tile_index(narrow, d.tiles_m, d.narrow_n, d.group_m);

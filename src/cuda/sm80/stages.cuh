@@ -3,21 +3,21 @@
 #include <cute/tensor.hpp>  // the other CuTe headers need it first
 
 #include <cute/arch/copy_sm80.hpp>
-#include <type_traits>
 
 #include "cuda/sm80/k_tiles.cuh"
-#include "cuda/sm80/line_loader.cuh"
-#include "cuda/sm80/tile_loader.cuh"
+#include "cuda/sm80/params.cuh"
 
 namespace gatefold::cuda::sm80 {
 
+// Loads are the ring of k-tiles in shared memory, and what fills it; a main loop has them as a member. Loader:
+// TileLoader or LineLoader, by which the block's own threads copy.
+//
 // The ring of k-tiles in shared memory: one is multiplied, C.stages - 2 are on their way, and the last is requested
 // while the one is multiplied. All its addresses are offsets from stage 0, the same for all threads.
-template <Config C>
+template <Config C, class Loader>
 class Stages {
-  using Loader = std::conditional_t<C.copies == Copies::lines, LineLoader<C>, TileLoader<C>>;
-
  public:
+  using Arguments = Params;
   static constexpr int copies = Loader::copies;  // of one thread for one k-tile
 
   __device__ Stages(const Params& params, std::uint32_t shared) : loader_(params, shared), k_tiles_(params.k_tiles) {

@@ -6,8 +6,8 @@
 #include "cuda/sm80/gating.hpp"
 #include "cuda/sm80/params.cuh"
 #include "cuda/sm80/ptx.cuh"
+#include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/tile_layouts.hpp"
-#include "cuda/sm80/tile_scheduler.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -19,9 +19,9 @@ namespace gatefold::cuda::sm80 {
 // apart, of every rows_per_pass-th row; two chunks for one address. What lies past hidden_size is not read, its place
 // filled with zeros: a part of a chunk, whole chunks, and all of them once there is no tile left. Rows past the last
 // token or the last weight row are others, whose products are never stored: to leave them out would take registers that
-// fp32 lacks. In place of tokens these are the tile's weight rows, which the block asks for anyway. Were it the last
+// fp32 lacks. In place of tokens these are the tile's weight rows, which the block requests anyway. Were it the last
 // token, all blocks would ask one slice of L2 for it: Llama 8B took 189 us for 64 tokens and 111 for 128.
-template <Config C>
+template <Config C, class Scheduler>
 class TileLoader {
   using Layouts = TileLayouts<C>;
   static constexpr int size = C.element_size();
@@ -96,7 +96,7 @@ class TileLoader {
   }
 
   const Params& params_;
-  TileScheduler<C> scheduler_;
+  Scheduler scheduler_;
   const std::byte* rows_[passes_a + passes_b];
   int k_ = 0;  // where this thread's first chunk begins in its rows, in bytes
   int left_ = 0;

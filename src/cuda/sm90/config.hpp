@@ -11,11 +11,11 @@ namespace gatefold::cuda::sm90 {
 // are combined. gated_by_memory: the weights are up's, and a tile of gate values comes from memory (gemm_gated).
 enum class Product : std::uint8_t { plain, gate_up, gated_by_memory };
 
-// How the warpgroups divide the tiles. cooperative: each has a part of the tokens of every tile. pingpong: each has
+// How the warpgroups divide the tiles. cooperative: each has some of the tokens of every tile. pingpong: each has
 // every second tile to itself, so that one multiplies while the other is in its epilogue.
 enum class Schedule : std::uint8_t { cooperative, pingpong };
 
-// Who asks the copy engine for the operands. producers: the threads of a warpgroup of their own. consumers: threads
+// Who requests the operands of the copy engine. producers: the threads of a warpgroup of their own. consumers: threads
 // that multiply (feeder.cuh), and the registers are all consumers'.
 enum class Feed : std::uint8_t { producers, consumers };
 
@@ -26,13 +26,15 @@ struct Config {
   int tile_n = 0;      // weight rows: the N of the wgmma, or with swap_ab its M
   int stages = 0;      // slots of the ring between the copy engine and the tensor cores
   int warpgroups = 2;  // that multiply; the producers are one more
-  int cluster_m = 1;   // thread blocks that share one weight tile, each loading a part for all
+  int cluster_m = 1;   // thread blocks that share one weight tile, each loading some of it for all
   int cluster_n = 1;   // thread blocks that share one token tile
   Product product = Product::plain;
   Schedule schedule = Schedule::cooperative;
   bool swap_ab = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
   Feed feed = Feed::producers;
-  int split_k = 1;  // thread blocks that divide the columns of x and of the weights among them (exchange.cuh)
+  int split_k = 1;        // thread blocks that divide the columns of x and of the weights among them (reduction.cuh)
+  int operand_bytes = 2;  // of an element of x and of the weights
+  int output_bytes = 2;   // of an element of the output
 
   constexpr bool pingpong() const { return schedule == Schedule::pingpong; }
   constexpr bool has_producers() const { return feed == Feed::producers; }
@@ -54,8 +56,9 @@ struct Config {
     return tile_m / subtiles() % (8 * cluster_n) == 0 ? cluster_n : cluster_n / 2;
   }
 
-  static constexpr int tile_k = 64;  // 128 bytes of a 16-bit type: the swizzle's row
-  constexpr int stage_bytes() const { return (tile_m + tile_n) * tile_k * 2; }
+  static constexpr int swizzle_bytes = 128;  // of a row
+  constexpr int tile_k() const { return swizzle_bytes / operand_bytes; }
+  constexpr int stage_bytes() const { return (tile_m + tile_n) * swizzle_bytes; }
 
   // The output passes through shared memory this many columns at a time, which bounds the staging buffer of a plain
   // product to that of gate_up.
@@ -63,7 +66,7 @@ struct Config {
   // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
   constexpr int staged_slabs() const { return has_producers() ? slabs() : 1; }
   constexpr int store_bytes() const {
-    return (pingpong() ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * 2;
+    return (pingpong() ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * output_bytes;
   }
 
   // Where the blocks divide the sums, what one warpgroup's accumulators come to, which another block sends.
@@ -75,13 +78,13 @@ struct Config {
   constexpr int accumulators() const { return tile_m * tile_n / (128 * warpgroups_per_tile()); }  // of a thread
 
   // setmaxnreg: registers per thread, multiples of 8. The producers issue copies and waits; the rest goes to the
-  // accumulators and the epilogue. Together no more than a block is launched with: a warpgroup that asked for more
+  // accumulators and the epilogue. Together no more than a block is launched with: a warpgroup that requested more
   // would wait for ever.
   constexpr int launch_registers() const { return threads() * (65536 / threads() / 8 * 8); }
   constexpr int producer_registers() const { return few_registers() ? 24 : 40; }
   constexpr int consumer_registers() const { return few_registers() ? 240 : 232; }
   // Accumulators that leave too few registers to all others: producers keep in shared memory where they stand, and take
-  // only layouts of which half a tile comes in one box.
+  // only layouts of which a strip of the tile, gate's or up's, comes in one box.
   constexpr bool few_registers() const { return has_producers() && accumulators() > 192; }
 };
 

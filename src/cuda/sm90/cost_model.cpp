@@ -11,24 +11,25 @@ namespace {
 
 constexpr int h200_multiprocessors = 132;  // Kernel::teraflops are of this many
 
-// Of each half of the weights, that a consumer has time for between its products.
+// Of each strip of the weights, that a consumer has time for between its products.
 constexpr int most_boxes_of_a_feeder = 2;
 // What the second one adds to its arithmetic: 256x208 took 2.5 % longer with blocks of 16 rows, 256x224 with blocks of
 // 32 up to 1 %.
 constexpr double second_box_share = 0.01;
 
-// Fitted as the figures below. More than the 4.8e12 that an H200 reads, since `exposed_share` of the arithmetic comes
-// on top where memory is the bound; a card of this architecture with less shifts where arithmetic begins to matter.
+// Fitted as the figures below. More than the 4.8e12 that an H200 reads, since `exposed_fraction` of the arithmetic
+// comes on top where memory is the bound; a card of this architecture with less shifts where arithmetic begins to
+// matter.
 constexpr double bytes_per_second = 5.67e12;
 
-// That the busiest producer thread asks for in a k-step: the one of the tokens or that of a half of the weights.
+// That the busiest producer thread requests in a k-step: the one of the tokens or that of a strip of the weights.
 int boxes_per_step(const Config& c, const Geometry& g) {
-  return std::max(c.subtiles(), g.half_boxes.count(c.tile_n / 2));
+  return std::max(c.subtiles(), g.strip_boxes.count(c.tile_n / 2));
 }
 
-// How much longer products take where consumers ask for more than a box of each half.
+// How much longer products take where consumers request more than a box of each strip.
 double feeder_slowdown(const Config& c, const Geometry& g) {
-  return c.has_producers() ? 1.0 : 1.0 + second_box_share * (g.half_boxes.count(c.tile_n / 2) - 1);
+  return c.has_producers() ? 1.0 : 1.0 + second_box_share * (g.strip_boxes.count(c.tile_n / 2) - 1);
 }
 
 // Of the rows of the tiles' tokens, the share that is multiplied: slabs of 64 without a token are not.
@@ -52,11 +53,11 @@ constexpr Figures h200_figures{.fixed_seconds = 2.95e-6,
                                .cluster_seconds = 0.75e-6,
                                .exchange_seconds = 1.4e-6,
                                .exposed_epilogue_seconds = 1e-6,
-                               .idle_share = 0.655,
-                               .left_out_share = 0.23,
+                               .idle_fraction = 0.655,
+                               .left_out_fraction = 0.23,
                                .subtile_round = 0.725,
-                               .exposed_share = 0.305,
-                               .most_of_share = 6.48,
+                               .exposed_fraction = 0.305,
+                               .most_of_average = 6.48,
                                .latency_seconds = 1.74e-6,
                                .box_seconds = 82e-9};
 
@@ -73,16 +74,16 @@ Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kerne
 Machine h200_machine(int clusters_of_four) { return {h200_multiprocessors, bytes_per_second, clusters_of_four}; }
 
 bool fits_layout(const Config& config, const Problem& problem) {
-  const HalfBoxes boxes = half_boxes(config, problem);
+  const StripBoxes boxes = strip_boxes(config, problem);
   return boxes.body_rows % 8 == 0 && boxes.edge_rows % 8 == 0;
 }
 
 bool fits(const Config& config, const Problem& problem) {
   if (!fits_layout(config, problem)) return false;
-  const int boxes = half_boxes(config, problem).count(config.tile_n / 2);
+  const int boxes = strip_boxes(config, problem).count(config.tile_n / 2);
   if (config.few_registers()) return boxes == 1;
   if (config.has_producers()) return true;
-  return ceil_div(problem.hidden_size, Config::tile_k) >= config.stages && boxes <= most_boxes_of_a_feeder;
+  return ceil_div(problem.hidden_size, config.tile_k()) >= config.stages && boxes <= most_boxes_of_a_feeder;
 }
 
 double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int64_t tokens, const Machine& machine,
@@ -99,9 +100,9 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const int rounds = whole_rounds + (split ? 1 : 0);  // a subtile brings all of its tile's weights
   const double filled = static_cast<double>(tiles) / clusters;
   const double effective =
-      filled + figures.idle_share * (whole_rounds + (split ? figures.subtile_round : 0.0) - filled);
+      filled + figures.idle_fraction * (whole_rounds + (split ? figures.subtile_round : 0.0) - filled);
   // What is not multiplied saves its time where all tiles are alike, or else part of it.
-  const double left_out = (1.0 - multiplied_share(c, g)) * (g.m_tiles == 1 ? 1.0 : figures.left_out_share);
+  const double left_out = (1.0 - multiplied_share(c, g)) * (g.m_tiles == 1 ? 1.0 : figures.left_out_fraction);
   const double depth = D / c.split_k;  // of a block's sums
   const double tile_flops = 2.0 * c.tile_m * c.tile_n * depth * (1.0 - left_out);
   const double arithmetic =
@@ -113,7 +114,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   // Blocks that multiply the same weights by different tokens read them from memory once.
   const double weights_of_one = rounds * 2.0 * c.tile_n * depth / g.m_tiles;
   const double traffic =
-      std::max(bytes, weights_of_one * machine.multiprocessors / figures.most_of_share) / machine.bytes_per_second;
+      std::max(bytes, weights_of_one * machine.multiprocessors / figures.most_of_average) / machine.bytes_per_second;
   // One row of tiles brings its weights from memory, and of the slots all but one are on their way.
   const double arrivals = g.m_tiles == 1 ? rounds * g.k_steps * figures.latency_seconds / (c.stages - 1) : 0.0;
   const double copies = std::max(arrivals, rounds * g.k_steps * boxes_per_step(c, g) * figures.box_seconds);
@@ -121,8 +122,8 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const double epilogues =
       c.pingpong() ? 0.0 : rounds * (epilogue_parts(c) * figures.exposed_epilogue_seconds + exchange);
   const double fixed = figures.fixed_seconds + (c.cluster() > 1 ? figures.cluster_seconds : 0.0);
-  return std::max({arithmetic, traffic, copies}) + figures.exposed_share * std::min(arithmetic, traffic) + epilogues +
-         fixed;
+  return std::max({arithmetic, traffic, copies}) + figures.exposed_fraction * std::min(arithmetic, traffic) +
+         epilogues + fixed;
 }
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,

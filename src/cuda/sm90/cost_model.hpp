@@ -26,8 +26,8 @@ Machine h200_machine(int clusters_of_four);
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);
 
-// The same, and where consumers ask for the boxes (feeder.cuh): do the k-steps ahead lie in this tile or the next, and
-// does a half of the weights come in two boxes at most? Nothing hides the time of more (docs/kernels/sm90.md).
+// The same, and where consumers request the boxes (feeder.cuh): do the k-steps ahead lie in this tile or the next, and
+// does a strip of the weights come in two boxes at most? Nothing hides the time of more (docs/kernels/sm90.md).
 bool fits(const Config& config, const Problem& problem);
 
 // What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).
@@ -37,16 +37,16 @@ struct Figures {
   double exchange_seconds;          // in which two blocks put their sums of a tile together
   double exposed_epilogue_seconds;  // of a tile whose warpgroups work together: nothing multiplies meanwhile
   // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
-  double idle_share;
-  double left_out_share;  // of the time of slabs without tokens, what a product of several rows of tiles saves
-  double subtile_round;   // of subtiles, in rounds of whole tiles: each brings as many weights as a whole one
-  double exposed_share;   // of the shorter of arithmetic and memory traffic, what the longer does not hide
+  double idle_fraction;
+  double left_out_fraction;  // of the time of slabs without tokens, what a product of several rows of tiles saves
+  double subtile_round;      // of subtiles, in rounds of whole tiles: each brings as many weights as a whole one
+  double exposed_fraction;   // of the shorter of arithmetic and memory traffic, what the longer does not hide
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
   // memory.
-  double most_of_share;
+  double most_of_average;
   // From the request of weights that are in memory to their arrival, in a slot that was just multiplied.
   double latency_seconds;
-  double box_seconds;  // in which a producer thread asks for a box, whatever its size
+  double box_seconds;  // in which a producer thread requests a box, whatever its size
 };
 extern const Figures h200_figures;
 

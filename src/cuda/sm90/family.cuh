@@ -3,9 +3,10 @@
 #include <array>
 
 #include "cuda/sm90/launch.cuh"
+#include "cuda/sm90/shape.cuh"
 
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
-// of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; four_: of four; alone_:
+// of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; four_: of four; single_:
 // without clusters.
 namespace gatefold::cuda::sm90 {
 
@@ -20,8 +21,8 @@ inline constexpr Config tile_256x208{
     .tile_m = 256, .tile_n = 208, .stages = 3, .cluster_n = 2, .feed = Feed::consumers};
 inline constexpr Config tile_256x192{.tile_m = 256, .tile_n = 192, .stages = 3, .cluster_n = 2};
 inline constexpr Config tile_256x176{.tile_m = 256, .tile_n = 176, .stages = 3, .cluster_n = 2};
-inline constexpr Config alone_256x176{.tile_m = 256, .tile_n = 176, .stages = 3};
-inline constexpr Config alone_256x128{.tile_m = 256, .tile_n = 128, .stages = 4};
+inline constexpr Config single_256x176{.tile_m = 256, .tile_n = 176, .stages = 3};
+inline constexpr Config single_256x128{.tile_m = 256, .tile_n = 128, .stages = 4};
 // From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
 inline constexpr Config tile_128x256{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2};
 inline constexpr Config tile_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_m = 2};
@@ -36,18 +37,18 @@ inline constexpr Config tile_128x144{
 inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};
 inline constexpr Config row_128x208{.tile_m = 128, .tile_n = 208, .stages = 4, .cluster_n = 2};
 inline constexpr Config row_128x144{.tile_m = 128, .tile_n = 144, .stages = 6, .cluster_n = 2};
-inline constexpr Config alone_128x192{.tile_m = 128, .tile_n = 192, .stages = 4, .schedule = Schedule::pingpong};
-inline constexpr Config alone_128x160{.tile_m = 128, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong};
-inline constexpr Config alone_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .schedule = Schedule::pingpong};
-inline constexpr Config alone_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .schedule = Schedule::pingpong};
-inline constexpr Config alone_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .schedule = Schedule::pingpong};
+inline constexpr Config single_128x192{.tile_m = 128, .tile_n = 192, .stages = 4, .schedule = Schedule::pingpong};
+inline constexpr Config single_128x160{.tile_m = 128, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong};
+inline constexpr Config single_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .schedule = Schedule::pingpong};
+inline constexpr Config single_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .schedule = Schedule::pingpong};
+inline constexpr Config single_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .schedule = Schedule::pingpong};
 // Too few tiles for all multiprocessors, of long sums (DeepSeek-V3's experts).
 inline constexpr Config split_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .split_k = 2};
 inline constexpr Config split_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .split_k = 2};
 // Tokens that leave much of tiles of 128 and 256 empty: up to 80 or 96, 129 to 160, 192 and 208, and multiples. A
-// warpgroup takes 64 rows of gate and 64 of up, 64 columns in ping-pong. Four blocks that share tokens ask L2 for
-// least, but a few multiprocessors belong to no cluster of four: that pays where memory is the bound.
-inline constexpr Config alone_80x128{
+// warpgroup takes 64 rows of gate and 64 of up, 64 columns in ping-pong. Four blocks that share tokens request least
+// of L2, but a few multiprocessors belong to no cluster of four: that pays where memory is the bound.
+inline constexpr Config single_80x128{
     .tile_m = 80, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config tile_96x128{
     .tile_m = 96, .tile_n = 128, .stages = 6, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
@@ -64,17 +65,6 @@ inline constexpr Config tile_208x128{
 inline constexpr Config four_208x128{
     .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 
-constexpr Config with_product(Config tile, Product product) {
-  tile.product = product;
-  return tile;
-}
-
-template <const Config& tile, class E, Product product>
-struct Shape {
-  static constexpr Config config = with_product(tile, product);
-  using Element = E;
-};
-
 template <const Config& tile, class E, Product product>
 constexpr Kernel kernel_of(double teraflops) {
   using S = Shape<tile, E, product>;
@@ -88,27 +78,27 @@ constexpr Kernel kernel_of(double teraflops) {
 // open which is faster: rounds decide.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, Product::gate_up>(733.5),  kernel_of<tile_256x208, E, Product::gate_up>(733.5),
-    kernel_of<tile_256x192, E, Product::gate_up>(728.0),  kernel_of<alone_256x176, E, Product::gate_up>(707.5),
-    kernel_of<alone_256x128, E, Product::gate_up>(715.5), kernel_of<tile_128x192, E, Product::gate_up>(709.5),
-    kernel_of<tile_128x160, E, Product::gate_up>(699.5),  kernel_of<tile_128x144, E, Product::gate_up>(685.5),
-    kernel_of<row_128x224, E, Product::gate_up>(675.5),   kernel_of<row_128x208, E, Product::gate_up>(689.5),
-    kernel_of<row_128x144, E, Product::gate_up>(668.0),   kernel_of<alone_128x192, E, Product::gate_up>(675.0),
-    kernel_of<alone_128x160, E, Product::gate_up>(661.5), kernel_of<alone_128x128, E, Product::gate_up>(651.0),
-    kernel_of<alone_128x96, E, Product::gate_up>(594.5),  kernel_of<alone_128x64, E, Product::gate_up>(408.5),
-    kernel_of<split_128x128, E, Product::gate_up>(640.0), kernel_of<split_128x64, E, Product::gate_up>(476.5),
-    kernel_of<alone_80x128, E, Product::gate_up>(515.5),  kernel_of<tile_96x128, E, Product::gate_up>(630.0),
-    kernel_of<four_96x128, E, Product::gate_up>(670.0),   kernel_of<tile_160x128, E, Product::gate_up>(679.0),
-    kernel_of<four_160x128, E, Product::gate_up>(703.0),  kernel_of<tile_192x128, E, Product::gate_up>(702.5),
-    kernel_of<tile_208x128, E, Product::gate_up>(687.5),  kernel_of<four_208x128, E, Product::gate_up>(710.5),
+    kernel_of<tile_256x224, E, Product::gate_up>(733.5),   kernel_of<tile_256x208, E, Product::gate_up>(733.5),
+    kernel_of<tile_256x192, E, Product::gate_up>(728.0),   kernel_of<single_256x176, E, Product::gate_up>(707.5),
+    kernel_of<single_256x128, E, Product::gate_up>(715.5), kernel_of<tile_128x192, E, Product::gate_up>(709.5),
+    kernel_of<tile_128x160, E, Product::gate_up>(699.5),   kernel_of<tile_128x144, E, Product::gate_up>(685.5),
+    kernel_of<row_128x224, E, Product::gate_up>(675.5),    kernel_of<row_128x208, E, Product::gate_up>(689.5),
+    kernel_of<row_128x144, E, Product::gate_up>(668.0),    kernel_of<single_128x192, E, Product::gate_up>(675.0),
+    kernel_of<single_128x160, E, Product::gate_up>(661.5), kernel_of<single_128x128, E, Product::gate_up>(651.0),
+    kernel_of<single_128x96, E, Product::gate_up>(594.5),  kernel_of<single_128x64, E, Product::gate_up>(408.5),
+    kernel_of<split_128x128, E, Product::gate_up>(640.0),  kernel_of<split_128x64, E, Product::gate_up>(476.5),
+    kernel_of<single_80x128, E, Product::gate_up>(515.5),  kernel_of<tile_96x128, E, Product::gate_up>(630.0),
+    kernel_of<four_96x128, E, Product::gate_up>(670.0),    kernel_of<tile_160x128, E, Product::gate_up>(679.0),
+    kernel_of<four_160x128, E, Product::gate_up>(703.0),   kernel_of<tile_192x128, E, Product::gate_up>(702.5),
+    kernel_of<tile_208x128, E, Product::gate_up>(687.5),   kernel_of<four_208x128, E, Product::gate_up>(710.5),
 };
 
 template <class E>
 constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, Product::plain>(733.5),  kernel_of<tile_256x208, E, Product::plain>(733.5),
-    kernel_of<tile_256x192, E, Product::plain>(728.0),  kernel_of<tile_256x176, E, Product::plain>(692.5),
-    kernel_of<tile_128x256, E, Product::plain>(700.0),  kernel_of<tile_128x224, E, Product::plain>(690.0),
-    kernel_of<alone_128x128, E, Product::plain>(651.0),
+    kernel_of<tile_256x224, E, Product::plain>(733.5),   kernel_of<tile_256x208, E, Product::plain>(733.5),
+    kernel_of<tile_256x192, E, Product::plain>(728.0),   kernel_of<tile_256x176, E, Product::plain>(692.5),
+    kernel_of<tile_128x256, E, Product::plain>(700.0),   kernel_of<tile_128x224, E, Product::plain>(690.0),
+    kernel_of<single_128x128, E, Product::plain>(651.0),
 };
 
 // gemm's tiles, and two ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and there
@@ -123,7 +113,7 @@ constexpr std::array gated_by_memory_kernels{
     kernel_of<tile_128x224, E, Product::gated_by_memory>(690.0),
     kernel_of<tile_128x192, E, Product::gated_by_memory>(709.5),
     kernel_of<tile_128x160, E, Product::gated_by_memory>(699.5),
-    kernel_of<alone_128x128, E, Product::gated_by_memory>(651.0),
+    kernel_of<single_128x128, E, Product::gated_by_memory>(651.0),
 };
 
 }  // namespace gatefold::cuda::sm90

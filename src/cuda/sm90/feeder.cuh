@@ -4,33 +4,35 @@
 
 namespace gatefold::cuda::sm90 {
 
-// In a block without producers, the consumer threads that ask for the k-steps, one for each part: for each as soon as
-// the one whose slot it takes has been multiplied, by their own warpgroup two k-steps before. So the ring is full but
-// for the slots that are being multiplied, as with producers, also where a tile ends and the next begins.
+// In a block without producers, the consumer threads that request the k-steps, one for each load: each k-step as soon
+// as the one whose slot it takes has been multiplied, by their own warpgroup two k-steps before. So the ring is full
+// but for the slots that are being multiplied, as with producers, also where a tile ends and the next begins.
 //
 //     multiply       | k3      | k4      | k5      | ..
 //     slot of        | k2 free | k3 free | k4 free |
-//     ask for        |    k5   |    k6   |    k7   |     three slots
+//     request        |    k5   |    k6   |    k7   |     three slots
 //
-// They are the first threads of warps 0, 1 and 2: of a warp they would ask one after the other. Where each stands lies
-// in shared memory: registers are all taken by accumulators.
+// They are the first threads of warps 0, 1 and 2: of one warp they would do so one after the other. Where each stands
+// lies in shared memory: registers are all taken by accumulators.
 template <Config config, class Element>
 class Feeder {
  public:
+  static constexpr Feed feed = Feed::consumers;
+  using Arguments = LoadArguments;
   struct Place {
     TileBoxes now;   // of the tile that is being multiplied
     TileBoxes next;  // of the one after it
     bool last;       // there is none
   };
-  using Storage = Place[parts];
+  using Storage = Place[loads_per_step];
 
   // By every thread: whether it is one of the three, who alone call what follows.
-  static __device__ bool asks() {
+  static __device__ bool issues_loads() {
     const int thread = thread_again();
-    return thread % 32 == 0 && thread < 32 * parts;
+    return thread % 32 == 0 && thread < 32 * loads_per_step;
   }
 
-  // loader: of any part.
+  // loader: of any load.
   __device__ Feeder(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                     Storage& places)
       : loader_(loader), slots_(slots), ring_(ring), places_(places) {}
@@ -44,10 +46,11 @@ class Feeder {
   }
 
   // Before each tile is multiplied.
-  __device__ void enter(const TileScheduler<config>& scheduler) const {
+  template <class Scheduler>
+  __device__ void enter(const Scheduler& scheduler) const {
     Place& at = place();
     at.now = at.next;
-    TileScheduler<config> following = scheduler;
+    Scheduler following = scheduler;
     following.advance();
     at.last = following.done();
     if (!at.last) at.next = loader().boxes_of(following.tile());
@@ -68,7 +71,7 @@ class Feeder {
  private:
   static __device__ int warp() { return thread_again() / 32; }
   __device__ Place& place() const { return places_[warp()]; }
-  __device__ Loader<config, Element> loader() const { return loader_.of(static_cast<Part>(warp())); }
+  __device__ Loader<config, Element> loader() const { return loader_.of(static_cast<Load>(warp())); }
 
   __device__ void bring(const TileBoxes& boxes, int step, int slot) const {
     loader().bring(boxes, step, slot, slots_, &ring_.full[slot]);

@@ -4,7 +4,7 @@
 
 namespace gatefold::cuda::sm90 {
 
-// As Epilogue, of a product that is gated by values in memory: the copy engine brings the gate tile into the staging
+// gemm_gated, a product that is gated by values in memory: the copy engine brings the gate tile into the staging
 // buffer, in the pieces and the swizzle in which the output leaves it, and h replaces it in place. A warpgroup's
 // staging buffer holds `staged` slabs of half of the tile's columns, so every slab of it is used twice for a tile, and
 // has a barrier of its own, `came`.
@@ -21,24 +21,21 @@ namespace gatefold::cuda::sm90 {
 // came[s]: one arrival a phase, the elected thread's, that announces the bytes of the slab, and those bytes. All
 // threads of the warpgroup wait for every phase, and there is no next load before they have: it follows their named
 // barrier. So no phase is missed, and as a tile takes two phases of a barrier or, for a slab without tokens, none, its
-// passes wait for phases 0 and 1 by parity whatever came before. Nothing is asked for that is not waited for: slabs
+// passes wait for phases 0 and 1 by parity whatever came before. Nothing is requested that is not waited for: slabs
 // with tokens are counted alike in both, and a block or warpgroup without a tile does neither.
 //
 // A slab is free for the next gate values when the stores out of it have been read, for which the thread waits that
 // issued them, as it then issues the load. What threads read and wrote there before lies before the store: fence, named
 // barrier.
 //
-// The kernel before may have written the gate values. A first k-step of x has come, which was asked for after that
+// The kernel before may have written the gate values. A first k-step of x has come, which was requested after that
 // kernel's end (Producer, Feeder), before the first of them is.
 template <Config config, class Element>
-struct GateTileEpilogue {
-  using Staging = Epilogue<config, Element>;
-  using Storage = typename Staging::Storage;
-  static constexpr int chunk = Staging::chunk;
-  static constexpr Swizzle swizzle = Staging::swizzle;
-  static constexpr int store_rows = Staging::store_rows;
+struct GateTileEpilogue : Staging<config, Element> {
+  using Buffer = Staging<config, Element>;
+  using Storage = typename Buffer::Storage;
   static constexpr bool has_inputs = true;
-  static_assert(Staging::passes == 2 && !config.swap_ab && config.split_k == 1);
+  static_assert(Buffer::passes == 2 && !config.swap_ab && config.split_k == 1);
 
   struct Arguments {
     CUtensorMap gate;  // [T, F], in the output's boxes
@@ -46,18 +43,24 @@ struct GateTileEpilogue {
   };
 
   struct Inputs {
-    std::uint64_t came[config.warpgroups][Staging::staged];
+    std::uint64_t came[config.warpgroups][Buffer::staged];
   };
+
+  template <class Encode>
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode encode) {
+    arguments.combine = ExactCombine(problem.activation);
+    return encode(arguments.gate, operands.gate, problem.ld_gate);
+  }
 
   static __device__ void init(const Arguments& arguments, Inputs& inputs) {
     prefetch_descriptor(&arguments.gate);
     for (int warpgroup = 0; warpgroup < config.warpgroups; ++warpgroup) {
-      for (int slab = 0; slab < Staging::staged; ++slab) barrier_init(&inputs.came[warpgroup][slab], 1);
+      for (int slab = 0; slab < Buffer::staged; ++slab) barrier_init(&inputs.came[warpgroup][slab], 1);
     }
     fence_barrier_init();
   }
 
-  // By a consumer warpgroup's first thread: asks for what the first pass over the tile reads. What the second reads
+  // By a consumer warpgroup's first thread: requests what the first pass over the tile reads. What the second reads
   // sets out for L2.
   static __device__ void prefetch(const Arguments& arguments, const Tile& tile, int tile_slabs, Storage& storage,
                                   Inputs& inputs, int thread) {
@@ -65,15 +68,15 @@ struct GateTileEpilogue {
     store_wait_read();
     // Not unrolled: all of this stands in the main loop.
 #pragma unroll 1
-    for (int slab = 0; slab < min(tile_slabs, Staging::staged); ++slab) {
+    for (int slab = 0; slab < min(tile_slabs, Buffer::staged); ++slab) {
       load(arguments, tile, warpgroup, 0, slab, slab, storage, inputs);
     }
 #pragma unroll 1
     for (int slab = 0; slab < tile_slabs; ++slab) {
 #pragma unroll 1
-      for (int pass = slab < Staging::staged ? 1 : 0; pass < Staging::passes; ++pass) {
-        for (int i = 0; i < Staging::chunks; ++i) {
-          prefetch_tile_2d(&arguments.gate, Staging::column_of(tile, pass, i), Staging::row_of(tile, warpgroup, slab));
+      for (int pass = slab < Buffer::staged ? 1 : 0; pass < Buffer::passes; ++pass) {
+        for (int i = 0; i < Buffer::chunks; ++i) {
+          prefetch_tile_2d(&arguments.gate, Buffer::column_of(tile, pass, i), Buffer::row_of(tile, warpgroup, slab));
         }
       }
     }
@@ -83,14 +86,14 @@ struct GateTileEpilogue {
   static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int tile_slabs,
                                Storage& storage, Inputs& inputs, int thread, const Accumulator& tCrC) {
     arguments.combine.dispatch([&](auto act) {
-      constexpr int stages = Staging::passes * Staging::slabs / Staging::staged;
+      constexpr int stages = Buffer::passes * Buffer::slabs / Buffer::staged;
       const int warpgroup = thread / 128;
 #pragma unroll
       for (int stage = 0; stage < stages; ++stage) {
-        const int pass = stage % Staging::passes;
+        const int pass = stage % Buffer::passes;
 #pragma unroll
-        for (int staged = 0; staged < Staging::staged; ++staged) {
-          const int slab = stage / Staging::passes * Staging::staged + staged;
+        for (int staged = 0; staged < Buffer::staged; ++staged) {
+          const int slab = stage / Buffer::passes * Buffer::staged + staged;
           if (slab >= tile_slabs) break;
           barrier_wait(&inputs.came[warpgroup][staged], static_cast<std::uint32_t>(pass));
           __syncwarp();  // what follows wants whole warps
@@ -98,10 +101,10 @@ struct GateTileEpilogue {
           fence_async_shared();
           named_barrier_sync(first_store_barrier + warpgroup, 128);
           if (thread % 128 == 0) {
-            Staging::store_slab(out, staging_of(storage, warpgroup, staged), tile, warpgroup, pass, slab);
+            Buffer::store_slab(out, staging_of(storage, warpgroup, staged), tile, warpgroup, pass, slab);
             store_commit();
-            const int next_pass = (stage + 1) % Staging::passes;
-            const int next_slab = (stage + 1) / Staging::passes * Staging::staged + staged;
+            const int next_pass = (stage + 1) % Buffer::passes;
+            const int next_slab = (stage + 1) / Buffer::passes * Buffer::staged + staged;
             if (stage + 1 < stages && next_slab < tile_slabs) {
               store_wait_read();
               load(arguments, tile, warpgroup, next_pass, next_slab, staged, storage, inputs);
@@ -114,20 +117,20 @@ struct GateTileEpilogue {
 
  private:
   static __device__ Element* staging_of(Storage& storage, int warpgroup, int staged) {
-    return storage.out + (warpgroup * Staging::staged + staged) * Staging::chunks * Staging::slab_elements;
+    return storage.out + (warpgroup * Buffer::staged + staged) * Buffer::chunks * Buffer::slab_elements;
   }
 
   // The gate values of a slab, in one pass's columns. What lies past the last token or column comes as zeros.
   static __device__ void load(const Arguments& arguments, const Tile& tile, int warpgroup, int pass, int slab,
                               int staged, Storage& storage, Inputs& inputs) {
-    constexpr int bytes = Staging::chunks * Staging::slab_elements * static_cast<int>(sizeof(Element));
+    constexpr int bytes = Buffer::chunks * Buffer::slab_elements * static_cast<int>(sizeof(Element));
     std::uint64_t* came = &inputs.came[warpgroup][staged];
     barrier_expect_bytes(came, bytes);
     Element* to = staging_of(storage, warpgroup, staged);
 #pragma unroll
-    for (int i = 0; i < Staging::chunks; ++i) {
-      load_tile_2d(&arguments.gate, came, to + i * Staging::slab_elements, Staging::column_of(tile, pass, i),
-                   Staging::row_of(tile, warpgroup, slab));
+    for (int i = 0; i < Buffer::chunks; ++i) {
+      load_tile_2d(&arguments.gate, came, to + i * Buffer::slab_elements, Buffer::column_of(tile, pass, i),
+                   Buffer::row_of(tile, warpgroup, slab));
     }
   }
 
@@ -137,27 +140,26 @@ struct GateTileEpilogue {
   static __device__ void combine_slab(Element* staging, int thread, const Accumulator& tCrC, Act act, int pass,
                                       int slab) {
     using namespace cute;
-    using Stored = std::conditional_t<std::is_same_v<Element, bfloat16_t>, __nv_bfloat16, __half>;
-    constexpr int width = Staging::width;
-    const auto lane = Staging::lane_place(thread);
+    constexpr int width = Buffer::width;
+    const auto lane = Buffer::lane_place(thread);
     std::uint32_t gate[4];
-    Staging::load_block(staging, lane, 0, gate);
+    Buffer::load_block(staging, lane, 0, gate);
 #pragma unroll
     for (int c = 0; c < width; c += 16) {
       std::uint32_t next[4];
-      if (c + 16 < width) Staging::load_block(staging, lane, c + 16, next);
+      if (c + 16 < width) Buffer::load_block(staging, lane, c + 16, next);
       std::uint32_t h[4];
 #pragma unroll
       for (int i = 0; i < (c + 8 == width ? 2 : 4); ++i) {  // (rows r, r + 8) x (columns c, c + 8)
-        const int half = i % 2;
+        const int row = i % 2;
         const int group = (pass * width + c) / 8 + i / 2;
         float g[2];
-        Word<Stored>::unpack(gate[i], g);
+        Word<Stored<Element>>::unpack(gate[i], g);
         const Pair pair =
-            act(g[0], tCrC(make_coord(0, half, group), slab, 0), g[1], tCrC(make_coord(1, half, group), slab, 0));
+            act(g[0], tCrC(make_coord(0, row, group), slab, 0), g[1], tCrC(make_coord(1, row, group), slab, 0));
         h[i] = pack<Element>(pair.low, pair.high);
       }
-      Staging::store_block(staging, lane, c, h);
+      Buffer::store_block(staging, lane, c, h);
 #pragma unroll
       for (int i = 0; i < 4; ++i) gate[i] = next[i];
     }

@@ -12,7 +12,7 @@ namespace {
 // Walking about this many tokens together keeps their rows in L2 while the weights pass by.
 constexpr std::int32_t band_tokens = 2048;
 
-// k-steps of its first tile that a block asks for while the kernel before it ends: 8 of 28 KB, 30 MB in all, half an
+// k-steps of its first tile that a block requests while the kernel before it ends: 8 of 28 KB, 30 MB in all, half an
 // H200's L2.
 constexpr std::int32_t most_prefetched_steps = 8;
 
@@ -34,8 +34,8 @@ std::int32_t x_tail_rows(std::int64_t tokens, std::int32_t box_rows) {
 }
 
 // The same of the weights, a multiple of 8 too, and of an interleaved layout's block.
-std::int32_t half_tail_rows(const HalfBoxes& boxes, std::int64_t columns, std::int32_t half) {
-  return boxes.edge_rows > 0 ? 0 : static_cast<std::int32_t>(columns % half);
+std::int32_t strip_tail_rows(const StripBoxes& boxes, std::int64_t columns, std::int32_t strip) {
+  return boxes.edge_rows > 0 ? 0 : static_cast<std::int32_t>(columns % strip);
 }
 
 // Every cluster has as many whole tiles as any other. What is left over, if their subtiles are no more than the
@@ -47,19 +47,19 @@ std::int32_t whole_tiles(const Config& c, std::int64_t tokens, std::int32_t tile
 
 }  // namespace
 
-// Where neither the block divides the half nor the half the block, a tile may begin at any multiple of edge_rows within
-// a block. Of its rows at most block - edge_rows then come before the first whole block, and at least so many whole
-// blocks follow:
+// Where neither the block divides the strip nor the strip the block, a tile may begin at any multiple of edge_rows
+// within a block. Of its rows at most block - edge_rows then come before the first whole block, and at least so many
+// whole blocks follow:
 //
 //     tile  |-- edges --|---- body: whole blocks ----|- edges -|
 //     blocks ...........|........|........|..........|.........
-HalfBoxes half_boxes(const Config& config, const Problem& problem) {
-  const std::int32_t half = config.tile_n / 2;
-  if (config.product != Product::gate_up || !problem.layout.interleaved()) return {half, 0, 0};
+StripBoxes strip_boxes(const Config& config, const Problem& problem) {
+  const std::int32_t strip = config.tile_n / 2;
+  if (config.product != Product::gate_up || !problem.layout.interleaved()) return {strip, 0, 0};
   const std::int64_t block = problem.layout.block;
-  if (half % block == 0 || block % half == 0) return {half, 0, 0};
-  const auto edge = static_cast<std::int32_t>(std::gcd<std::int64_t>(half, block));
-  const auto blocks = static_cast<std::int32_t>(block > half ? 0 : (half - block + edge) / block);
+  if (strip % block == 0 || block % strip == 0) return {strip, 0, 0};
+  const auto edge = static_cast<std::int32_t>(std::gcd<std::int64_t>(strip, block));
+  const auto blocks = static_cast<std::int32_t>(block > strip ? 0 : (strip - block + edge) / block);
   return {blocks * static_cast<std::int32_t>(block), edge, blocks};
 }
 
@@ -68,27 +68,27 @@ std::int64_t most_tokens(const Problem& problem) {
   return std::min(largest_coordinate, largest_coordinate / columns * 80);
 }
 
-std::int32_t shares_per_leg(const Config& config, const Geometry& g, std::int32_t clusters) {
-  return cuda::shares_per_leg(g.shares(config), g.k_steps, clusters);
+std::int32_t work_tiles_per_leg(const Config& config, const Geometry& g, std::int32_t clusters) {
+  return cuda::work_tiles_per_leg(g.work_tiles(config), g.k_steps, clusters);
 }
 
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
   Geometry g{};
   g.tokens = static_cast<std::int32_t>(tokens);
   g.columns = static_cast<std::int32_t>(problem.intermediate_size);
-  g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, Config::tile_k * config.split_k));
+  g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k() * config.split_k));
   g.m_tiles = tiles_of(tokens, config.tile_m, config.cluster_m);
   g.n_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);
   g.whole_tiles = whole_tiles(config, tokens, g.cluster_tiles(config), clusters);
   g.x_box_rows = x_box_rows(config, tokens, g.whole_tiles < g.cluster_tiles(config));
   g.x_tail_rows = x_tail_rows(tokens, g.x_box_rows);
   g.group_m = band_tokens / (config.tile_m * config.cluster_m);
-  g.half_boxes = half_boxes(config, problem);
-  g.half_tail_rows = half_tail_rows(g.half_boxes, problem.intermediate_size, config.tile_n / 2);
+  g.strip_boxes = strip_boxes(config, problem);
+  g.strip_tail_rows = strip_tail_rows(g.strip_boxes, problem.intermediate_size, config.tile_n / 2);
   g.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);
   g.prefetched_steps = std::min(g.k_steps, most_prefetched_steps);
   g.leg_begin = 0;
-  g.leg_end = g.shares(config);
+  g.leg_end = g.work_tiles(config);
   return g;
 }
 

@@ -8,15 +8,16 @@
 
 namespace gatefold::cuda::sm90 {
 
-// The boxes in which one half of a weight tile comes: one of whole blocks of the layout, and, where the tile's edges
-// cut blocks, further ones for the rows around it. The swizzle wants boxes of 8 rows or a multiple.
-struct HalfBoxes {
-  std::int32_t body_rows;    // all of the half where its edges cut no block; 0 where no whole block surely lies in it
+// The boxes in which one strip of a weight tile comes, gate's or up's rows, or of a single weight the first rows or the
+// others: one of whole blocks of the layout, and, where the tile's edges cut blocks, further ones for the rows around
+// it. The swizzle wants boxes of 8 rows or a multiple.
+struct StripBoxes {
+  std::int32_t body_rows;    // all of the strip where its edges cut no block; 0 where no whole block surely lies in it
   std::int32_t edge_rows;    // of each further box; 0 where there is none
   std::int32_t body_blocks;  // where there are edges: body_rows / the layout's block
 
-  constexpr std::int32_t edges(std::int32_t half) const { return edge_rows > 0 ? (half - body_rows) / edge_rows : 0; }
-  constexpr std::int32_t count(std::int32_t half) const { return (body_rows > 0 ? 1 : 0) + edges(half); }
+  constexpr std::int32_t edges(std::int32_t strip) const { return edge_rows > 0 ? (strip - body_rows) / edge_rows : 0; }
+  constexpr std::int32_t count(std::int32_t strip) const { return (body_rows > 0 ? 1 : 0) + edges(strip); }
 };
 
 constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
@@ -29,31 +30,33 @@ std::int64_t most_tokens(const Problem& problem);
 struct Geometry {
   std::int32_t tokens;
   std::int32_t columns;           // of the output: rows of a half, or of a plain product's weight
-  std::int32_t k_steps;           // of a block: ceil(D / tile_k), or its share of them
+  std::int32_t k_steps;           // of a block: ceil(D / tile_k), divided by split_k
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
   std::int32_t n_tiles;           // likewise of the output's columns
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed as subtiles
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
   std::int32_t x_box_rows;        // tokens in a box of x: box_rows(), or fewer where there are fewer tokens
   std::int32_t x_tail_rows;       // in the last tokens' box, a multiple of 8; 0 where they fill one of x_box_rows
-  HalfBoxes half_boxes;           // of each half of a weight tile
-  std::int32_t half_tail_rows;    // in the box of a half that the last column cuts; 0 where none is cut, or by edges
+  StripBoxes strip_boxes;         // of each strip of a weight tile
+  std::int32_t strip_tail_rows;   // in the box of a strip that the last column cuts; 0 where none is cut, or by edges
   std::int32_t block;             // rows of a half before the other half begins (the layout's block); F where apart
   std::int32_t prefetched_steps;  // of the first tile's weights, on their way to L2 while the kernel before ends
-  std::int32_t leg_begin;         // of the shares, those of this launch
+  std::int32_t leg_begin;         // of the work tiles, those of this launch
   std::int32_t leg_end;
 
   constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.tiles_per_cluster(); }
   // That the scheduler deals out: whole tiles and subtiles.
-  constexpr std::int32_t shares(const Config& c) const { return cluster_tiles(c) + (cluster_tiles(c) - whole_tiles); }
+  constexpr std::int32_t work_tiles(const Config& c) const {
+    return cluster_tiles(c) + (cluster_tiles(c) - whole_tiles);
+  }
 };
 
 // clusters: that the device holds at a time.
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
 
-// How many of a product's shares each of its launches but the last takes (common/legs.hpp).
-std::int32_t shares_per_leg(const Config& config, const Geometry& geometry, std::int32_t clusters);
+// How many of a product's work tiles each of its launches but the last takes (common/legs.hpp).
+std::int32_t work_tiles_per_leg(const Config& config, const Geometry& geometry, std::int32_t clusters);
 
-HalfBoxes half_boxes(const Config& config, const Problem& problem);
+StripBoxes strip_boxes(const Config& config, const Problem& problem);
 
 }  // namespace gatefold::cuda::sm90

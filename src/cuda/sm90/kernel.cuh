@@ -1,20 +1,13 @@
 #pragma once
 
-#include "cuda/sm90/epilogue.cuh"
-#include "cuda/sm90/exchange.cuh"
-#include "cuda/sm90/feeder.cuh"
-#include "cuda/sm90/gate_tile_epilogue.cuh"
-#include "cuda/sm90/mainloop.cuh"
-#include "cuda/sm90/producer.cuh"
-#include "cuda/sm90/swap_ab_epilogue.cuh"
+#include <cute/tensor.hpp>
+
+#include "cuda/copy_engine/delay.cuh"
+#include "cuda/sm90/loader.cuh"
+#include "cuda/sm90/pipeline.cuh"
+#include "cuda/sm90/scheduler.cuh"
 
 namespace gatefold::cuda::sm90 {
-
-// Of accumulators whose rows are tokens, or weight rows.
-template <Config config, class Element>
-using EpilogueOf =
-    std::conditional_t<config.product == Product::gated_by_memory, GateTileEpilogue<config, Element>,
-                       std::conditional_t<config.swap_ab, SwapAbEpilogue<config, Element>, Epilogue<config, Element>>>;
 
 // gate_up, gemm and gemm_gated for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep
 // a ring of k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
@@ -25,29 +18,23 @@ using EpilogueOf =
 //
 // The warpgroups share nothing but the ring: while one is in its epilogue, the other has the tensor cores to itself.
 //
-// Shape: a type with `static constexpr Config config` and `using Element`. (nvcc 13.0 cannot name a __global__ template
-// whose argument is a Config itself.)
+// Shape: the policies that it is made of (shape.cuh), whose arguments lie side by side.
 template <class Shape>
 struct Arguments : DelaySeed {
-  static constexpr Config config = Shape::config;
-  using Element = typename Shape::Element;
-
-  TokenMaps x;         // [T, D], boxes of tokens x 64
-  HalfMaps halves[2];  // gate's rows and up's; of a single weight its own, twice
-  CUtensorMap out;     // [T, F]
-  Geometry geometry;
-  typename EpilogueOf<config, Element>::Arguments epilogue;
+  typename Shape::Loads::Arguments loads;
+  CUtensorMap out;    // [T, F]
+  Geometry geometry;  // which all policies read
+  typename Shape::Epilogue::Arguments epilogue;
 };
 
-template <Config config, class Element>
+template <class Shape>
 struct SharedStorage {
-  Slots<config, Element> slots;
-  typename EpilogueOf<config, Element>::Storage epilogue;
-  Ring<config> ring;
-  typename Exchange<config>::Storage exchange;           // where blocks divide the sums
-  typename Feeder<config, Element>::Storage feeder;      // where there are no producers
-  typename Producer<config, Element>::Storage producer;  // where producers have few registers
-  typename EpilogueOf<config, Element>::Inputs inputs;   // where the epilogue reads a tile of its own
+  Slots<Shape::config, typename Shape::Element> slots;
+  typename Shape::Epilogue::Storage epilogue;
+  Ring<Shape::config> ring;
+  typename Shape::Reduction::Storage reduction;
+  typename Shape::Loads::Storage loads;
+  typename Shape::Epilogue::Inputs inputs;
 };
 
 // What the threads of a block do, each role a function.
@@ -56,9 +43,11 @@ class Block {
  public:
   static constexpr Config config = Shape::config;
   using Element = typename Shape::Element;
-  using Mainloop = sm90::Mainloop<config, Element>;
-  using Epilogue = EpilogueOf<config, Element>;
-  using Storage = SharedStorage<config, Element>;
+  using Loads = typename Shape::Loads;
+  using Mainloop = typename Shape::Mainloop;
+  using Reduction = typename Shape::Reduction;
+  using Epilogue = typename Shape::Epilogue;
+  using Storage = SharedStorage<Shape>;
 
   __device__ Block(const Arguments<Shape>& arguments, const ClusterPlace<config>& place, Storage& storage)
       : arguments_(arguments),
@@ -70,8 +59,8 @@ class Block {
   __device__ void produce() {
     const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
     const Loader<config, Element> loader = loader_of(warp);
-    const Producer<config, Element> producer(loader, storage_.slots, storage_.ring, storage_.producer);
-    if (threadIdx.x % 32 == 0 && warp < parts && loader.brings_something()) {
+    const Loads producer(loader, storage_.slots, storage_.ring, storage_.loads);
+    if (threadIdx.x % 32 == 0 && warp < loads_per_step && loader.brings_something()) {
       loader.begin(loader.boxes_of(scheduler_.tile()));
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
@@ -98,14 +87,14 @@ class Block {
   // Both, in a block without producers.
   __device__ void feed_and_consume() {
     const Loader<config, Element> loader = loader_of(0);
-    const Feeder<config, Element> feeder(loader, storage_.slots, storage_.ring, storage_.feeder);
-    if (feeder.asks() && !scheduler_.done()) feeder.begin(scheduler_.tile());
+    const Loads feeder(loader, storage_.slots, storage_.ring, storage_.loads);
+    if (feeder.issues_loads() && !scheduler_.done()) feeder.begin(scheduler_.tile());
     __syncwarp();
     for (; !scheduler_.done(); scheduler_.advance()) {
-      if (feeder.asks()) feeder.enter(scheduler_);
+      if (feeder.issues_loads()) feeder.enter(scheduler_);
       __syncwarp();
       compute_tile(uniform_warpgroup(), 0, [&](const auto& where, int step) {
-        if (feeder.asks()) feeder.refill(where.slot, where.phase, step, geometry_.k_steps);
+        if (feeder.issues_loads()) feeder.refill(where.slot, where.phase, step, geometry_.k_steps);
         __syncwarp();
       });
     }
@@ -113,9 +102,9 @@ class Block {
   }
 
  private:
-  // Of warp `warp` of the three whose first threads ask for the operands.
+  // Of warp `warp` of the three whose first threads request the operands.
   __device__ Loader<config, Element> loader_of(int warp) const {
-    return {static_cast<Part>(warp), arguments_.x, arguments_.halves, geometry_, place_};
+    return {static_cast<Load>(warp), arguments_.loads, geometry_, place_};
   }
 
   // From one lane, so that the compiler knows it to be uniform and keeps the descriptors in uniform registers.
@@ -144,15 +133,15 @@ class Block {
     const int thread = thread_again();
     const int stored = tile.template slabs_of<config>(config.pingpong() ? 0 : thread / 128, geometry_.tokens);
     if (stored == 0) return;
-    if constexpr (config.split_k > 1) {
-      if (!exchange_.complete(storage_.exchange, place_, stored, thread, tCrC)) return;
+    if constexpr (Reduction::blocks > 1) {
+      if (!Reduction::complete(storage_.reduction, place_, stored, thread, reduction_phase_, tCrC)) return;
     }
     Epilogue::store(arguments_.out, arguments_.epilogue, tile, stored, storage_.epilogue, storage_.inputs, thread,
                     tCrC);
   }
 
   // What a warpgroup does whenever it has released a slot. After a tile's first k-step the epilogue's own inputs are
-  // asked for, too: not before, since the stores of the tile before must leave their place.
+  // requested, too: not before, since the stores of the tile before must leave their place.
   template <class Released>
   __device__ auto with_inputs(int slabs, Released refill) {
     if constexpr (!Epilogue::has_inputs) {
@@ -175,9 +164,9 @@ class Block {
   const Geometry& geometry_;
   const ClusterPlace<config>& place_;
   Storage& storage_;
-  TileScheduler<config> scheduler_;
+  typename Shape::Scheduler scheduler_;
   RingPosition<config.stages> position_;
-  Exchange<config> exchange_;
+  std::uint32_t reduction_phase_ = 0;
 };
 
 template <class Shape>
@@ -200,14 +189,11 @@ __global__ __launch_bounds__(Shape::config.threads(),
   begin_delays(arguments);
   const ClusterPlace<config> place;
   if (threadIdx.x == 0) {
-    prefetch_descriptor(&arguments.x.body);
-    if (arguments.geometry.x_tail_rows > 0) prefetch_descriptor(&arguments.x.tail);
-    prefetch_descriptor(&arguments.halves[0].body);
-    prefetch_descriptor(&arguments.halves[1].body);
+    Loader<config, typename Shape::Element>::prefetch_descriptors(arguments.loads, arguments.geometry);
     prefetch_descriptor(&arguments.out);
     storage.ring.init();
-    if constexpr (config.split_k > 1) Exchange<config>::init(storage.exchange);
-    if constexpr (Block<Shape>::Epilogue::has_inputs) Block<Shape>::Epilogue::init(arguments.epilogue, storage.inputs);
+    if constexpr (Shape::Reduction::blocks > 1) Shape::Reduction::init(storage.reduction);
+    Shape::Epilogue::init(arguments.epilogue, storage.inputs);
   }
   if constexpr (config.cluster() > 1) {
     __syncwarp();
@@ -218,7 +204,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
 
   ptx::launch_next_grid();
   Block<Shape> block(arguments, place, storage);
-  if constexpr (!config.has_producers()) {
+  if constexpr (Shape::Loads::feed == Feed::consumers) {
     block.feed_and_consume();
   } else if (threadIdx.x >= 128 * config.warpgroups) {
     register_limit_lower<config.producer_registers()>();

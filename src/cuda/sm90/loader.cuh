@@ -11,18 +11,27 @@ struct TokenMaps {
   CUtensorMap tail;
 };
 
-// One half of the weights as the copy engine sees it, for either kind of box (geometry.hpp).
-struct HalfMaps {
+// One strip of the weight tile as the copy engine sees it, for either kind of box (geometry.hpp).
+struct StripMaps {
   CUtensorMap body;
-  CUtensorMap edge;  // where no tile has edges, of Geometry::half_tail_rows
+  CUtensorMap edge;  // where no tile has edges, of Geometry::strip_tail_rows
 };
 
-// What a thread asks for: one of the three parts of every k-step, so that many boxes of one hold up none of the others.
-enum class Part : std::uint8_t { first_half, second_half, tokens };
-inline constexpr int parts = 3;
+// What all loads of a kernel are given.
+struct LoadArguments {
+  TokenMaps x;          // [T, D], boxes of tokens x 64
+  StripMaps strips[2];  // gate's rows and up's; of a single weight its own, twice
+};
 
-// Row `row` of a half lies in repetition row / block of the layout's pattern, at row % block.
-struct HalfRow {
+// What a thread requests: one of the three loads of every k-step, so that many boxes of one hold up none of the others.
+// The weight tile comes in two strips of rows: gate's and up's, or of a single weight the first tile_n / 2 and the
+// others.
+enum class Load : std::uint8_t { first_strip, second_strip, tokens };
+inline constexpr int loads_per_step = 3;
+
+// Row `row` of gate's half or up's, or of a single weight, lies in repetition row / block of the layout's pattern, at
+// row % block.
+struct StripRow {
   std::int32_t row;
   std::int32_t repetition;
 };
@@ -32,38 +41,45 @@ struct TileBoxes {
   std::int32_t first_token;
   std::int32_t first_row, end_row;  // of the tile's tokens
   std::int32_t bytes;               // that arrive in a slot, whoever brings them
-  HalfRow half_row;                 // where the tile begins in the thread's half of the weights
-  std::int32_t rows_there;          // of that half, from there to the tile's end or the last column
+  StripRow strip_row;               // where the tile's strip begins, which the thread brings
+  std::int32_t rows_there;          // of the strip, from there to the tile's end or the last column
 };
 
-// The part that a producer thread brings, by its warp. Worked out anew each time, for those that have no register to
+// The load of a producer thread, by its warp. Worked out anew each time, for those that have no register to
 // keep it in.
 template <Config config>
-__device__ int producer_part() {
+__device__ int producer_load() {
   return thread_again() / 32 - 4 * config.warpgroups;
 }
 
-// Asks for the boxes of tokens or of one half of the weights. Each half has descriptors of its own: any distance and
+// Requests the boxes of tokens or of one strip of the weights. Each strip has descriptors of its own: any distance and
 // order of the two is a pair of them.
 template <Config config, class Element>
 class Loader {
  public:
   using Slots = sm90::Slots<config, Element>;
 
-  // halves: the first, the second.
-  __device__ Loader(Part part, const TokenMaps& x, const HalfMaps (&halves)[2], const Geometry& geometry,
+  __device__ Loader(Load part, const LoadArguments& arguments, const Geometry& geometry,
                     const ClusterPlace<config>& place)
-      : part_(part), x_(x), halves_(halves), geometry_(geometry), place_(place) {}
+      : load_(part), arguments_(arguments), geometry_(geometry), place_(place) {}
 
-  // The same for another part.
-  __device__ Loader of(Part part) const { return {part, x_, halves_, geometry_, place_}; }
+  // The same for another load.
+  __device__ Loader of(Load part) const { return {part, arguments_, geometry_, place_}; }
 
-  // Where two blocks share the weights, block 0 brings the first half for both and block 1 the second.
-  __device__ bool brings_something() const {
-    return config.cluster_m == 1 || brings_tokens() || place_.m == static_cast<std::uint32_t>(half());
+  // By one thread of a block.
+  static __device__ void prefetch_descriptors(const LoadArguments& arguments, const Geometry& geometry) {
+    prefetch_descriptor(&arguments.x.body);
+    if (geometry.x_tail_rows > 0) prefetch_descriptor(&arguments.x.tail);
+    prefetch_descriptor(&arguments.strips[0].body);
+    prefetch_descriptor(&arguments.strips[1].body);
   }
 
-  // Every block of the cluster brings its share of the tokens, for all that share them. What lies past the last token
+  // Where two blocks share the weights, block 0 brings the first strip for both and block 1 the second.
+  __device__ bool brings_something() const {
+    return config.cluster_m == 1 || brings_tokens() || place_.m == static_cast<std::uint32_t>(strip());
+  }
+
+  // Every block of the cluster brings some of the tokens, for all that share them. What lies past the last token
   // or column is left out, whosever it is: such rows keep what was there, and their products are clipped when they are
   // stored.
   __device__ TileBoxes boxes_of(const Tile& tile) const {
@@ -74,39 +90,40 @@ class Loader {
     const int first = static_cast<int>(place_.n) * boxes;
     const bool tail = with_tokens * box_rows > tokens;
     const int token_rows = with_tokens * box_rows - (tail ? box_rows - geometry_.x_tail_rows : 0);
-    // Of one weight the halves are those of one tile of rows.
-    constexpr int half_stride = config.product == Product::gate_up ? 0 : half_rows;
+    // Of one weight the strips are those of one tile of rows.
+    constexpr int strip_stride = config.product == Product::gate_up ? 0 : strip_rows;
     const int first_column = tile.n * config.columns();
-    const int row = first_column + half() * half_stride;
-    const int weight_rows = rows_from(first_column) + rows_from(first_column + half_stride);
+    const int row = first_column + strip() * strip_stride;
+    const int weight_rows = rows_from(first_column) + rows_from(first_column + strip_stride);
     return {.first_token = tile.first_row,
             .first_row = first * box_rows,
             .end_row = min(first + boxes, with_tokens) * box_rows,
-            .bytes = (token_rows + weight_rows) * Config::tile_k * static_cast<int>(sizeof(Element)),
-            .half_row = half_row(row),
+            .bytes = (token_rows + weight_rows) * config.tile_k() * static_cast<int>(sizeof(Element)),
+            .strip_row = strip_row(row),
             .rows_there = rows_from(row)};
   }
 
-  __device__ bool brings_tokens() const { return part_ == Part::tokens; }
+  __device__ bool brings_tokens() const { return load_ == Load::tokens; }
 
-  // This thread's part of a k-step.
+  // This thread's load of a k-step.
   __device__ void bring(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
     if (brings_tokens()) {
       bring_tokens(tile, step, slot, slots, full);
     } else {
-      bring_half(tile, step, slot, slots, full);
+      bring_strip(tile, step, slot, slots, full);
     }
   }
 
-  // All three parts' bytes are announced here, to this block's own barrier.
+  // All three loads' bytes are announced here, to this block's own barrier.
   __device__ void bring_tokens(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
     const int k = column_of(step);
     Element* a = slots.a + slot * Slots::a_elements;
     barrier_expect_bytes(full, tile.bytes);
     for (int row = tile.first_row; row < tile.end_row; row += geometry_.x_box_rows) {
-      Element* to = a + row * Config::tile_k;
+      Element* to = a + row * config.tile_k();
       const int token = tile.first_token + row;
-      const CUtensorMap* map = geometry_.tokens - token < geometry_.x_box_rows ? &x_.tail : &x_.body;
+      const CUtensorMap* map =
+          geometry_.tokens - token < geometry_.x_box_rows ? &arguments_.x.tail : &arguments_.x.body;
       if constexpr (config.cluster_n == 1) {
         load_tile_2d(map, full, to, k, token);
       } else {
@@ -115,11 +132,11 @@ class Loader {
     }
   }
 
-  __device__ void bring_half(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
+  __device__ void bring_strip(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
     const int k = column_of(step);
-    Element* b = slots.b + slot * Slots::b_elements + half() * half_rows * Config::tile_k;
-    for_each_box(tile, [&](const CUtensorMap& map, int row_in_half, int row, int repetition) {
-      Element* to = b + row_in_half * Config::tile_k;
+    Element* b = slots.b + slot * Slots::b_elements + strip() * strip_rows * config.tile_k();
+    for_each_box(tile, [&](const CUtensorMap& map, int row_in_strip, int row, int repetition) {
+      Element* to = b + row_in_strip * config.tile_k();
       if constexpr (config.cluster_m == 1) {
         load_tile_3d(&map, full, to, k, row, repetition);
       } else {
@@ -128,7 +145,7 @@ class Loader {
     });
   }
 
-  // By each thread that asks for operands, before the first that it asks for: the kernel before may still write them.
+  // By each thread that requests operands, before the first that it requests: the kernel before may still write them.
   __device__ void begin(const TileBoxes& first) const {
     prefetch_weights(first);
     wait_for_previous_grid();
@@ -140,59 +157,58 @@ class Loader {
   __device__ void prefetch_weights(const TileBoxes& tile) const {
     if (brings_tokens()) return;
     for (int step = 0; step < geometry_.prefetched_steps; ++step) {
-      for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_half*/, int row, int repetition) {
+      for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_strip*/, int row, int repetition) {
         prefetch_tile_3d(&map, column_of(step), row, repetition);
       });
     }
   }
 
-  static constexpr int half_rows = config.tile_n / 2;
+  static constexpr int strip_rows = config.tile_n / 2;
 
-  __device__ int half() const { return config.few_registers() ? producer_part<config>() : static_cast<int>(part_); }
+  __device__ int strip() const { return config.few_registers() ? producer_load<config>() : static_cast<int>(load_); }
 
-  // Where a k-step of this block's share begins. Those past column D, of the last block, are zeros.
+  // Where a k-step of this block's begins. Those past column D, of the last block, are zeros.
   __device__ int column_of(int step) const {
     const int first = config.split_k > 1 ? static_cast<int>(place_.k) * geometry_.k_steps : 0;
-    return (first + step) * Config::tile_k;
+    return (first + step) * config.tile_k();
   }
 
-  __device__ HalfRow half_row(int row) const {
+  __device__ StripRow strip_row(int row) const {
     const int repetition = row / geometry_.block;
     return {row - repetition * geometry_.block, repetition};
   }
 
-  // Of the half that begins at `row`, those that there are.
-  __device__ int rows_from(int row) const { return min(max(geometry_.columns - row, 0), half_rows); }
+  // Of the strip that begins at `row`, those that there are.
+  __device__ int rows_from(int row) const { return min(max(geometry_.columns - row, 0), strip_rows); }
 
-  // The boxes of the tile's rows of the thread's half. Without divisions: it has a microsecond for all of a k-step.
+  // The boxes of the tile's rows of the thread's strip. Without divisions: it has a microsecond for all of a k-step.
   template <class Box>
   __device__ void for_each_box(const TileBoxes& tile, Box box) const {
-    const HalfMaps& maps = halves_[half()];
-    const HalfBoxes& boxes = geometry_.half_boxes;
-    HalfRow at = tile.half_row;
+    const StripMaps& maps = arguments_.strips[strip()];
+    const StripBoxes& boxes = geometry_.strip_boxes;
+    StripRow at = tile.strip_row;
     if (config.few_registers() || boxes.edge_rows == 0) {
-      if (tile.rows_there > 0) box(tile.rows_there == half_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
+      if (tile.rows_there > 0) box(tile.rows_there == strip_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
       return;
     }
     int body_blocks = boxes.body_blocks;  // still to be brought
-    for (int row_in_half = 0; row_in_half < tile.rows_there;) {
-      if (body_blocks > 0 && at.row == 0 && row_in_half + boxes.body_rows <= tile.rows_there) {
-        box(maps.body, row_in_half, 0, at.repetition);
-        row_in_half += boxes.body_rows;
+    for (int row_in_strip = 0; row_in_strip < tile.rows_there;) {
+      if (body_blocks > 0 && at.row == 0 && row_in_strip + boxes.body_rows <= tile.rows_there) {
+        box(maps.body, row_in_strip, 0, at.repetition);
+        row_in_strip += boxes.body_rows;
         at.repetition += body_blocks;
         body_blocks = 0;
       } else {
-        box(maps.edge, row_in_half, at.row, at.repetition);
-        row_in_half += boxes.edge_rows;
+        box(maps.edge, row_in_strip, at.row, at.repetition);
+        row_in_strip += boxes.edge_rows;
         at.row += boxes.edge_rows;
         if (at.row >= geometry_.block) at = {0, at.repetition + 1};
       }
     }
   }
 
-  Part part_;
-  const TokenMaps& x_;
-  const HalfMaps (&halves_)[2];
+  Load load_;
+  const LoadArguments& arguments_;
   const Geometry& geometry_;
   const ClusterPlace<config>& place_;
 };

@@ -27,9 +27,9 @@ struct Mainloop {
       Atom{}, cute::Layout<cute::Shape<cute::Int<config.warpgroups_per_tile()>, cute::_1, cute::_1>>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Element>;
   using SmemLayoutA = decltype(cute::tile_to_shape(
-      SmemAtom{}, cute::Shape<cute::Int<rows>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
+      SmemAtom{}, cute::Shape<cute::Int<rows>, cute::Int<config.tile_k()>, cute::Int<config.stages>>{}));
   using SmemLayoutB = decltype(cute::tile_to_shape(
-      SmemAtom{}, cute::Shape<cute::Int<columns>, cute::Int<Config::tile_k>, cute::Int<config.stages>>{}));
+      SmemAtom{}, cute::Shape<cute::Int<columns>, cute::Int<config.tile_k()>, cute::Int<config.stages>>{}));
 
   // By all threads of a consumer warpgroup, number `warpgroup` of those that share the tile: tCrC = x tile . weight
   // tile^T, fp32, or its transpose. slabs: all that the warpgroup has or the first of two. released(where, step): when

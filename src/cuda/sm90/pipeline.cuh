@@ -69,17 +69,17 @@ struct ClusterPlace {
 // What the ring holds: in each slot 64 columns of a tile of tokens and of a tile of weight rows.
 template <Config config, class Element>
 struct alignas(1024) Slots {
-  static constexpr int a_elements = config.tile_m * Config::tile_k;
-  static constexpr int b_elements = config.tile_n * Config::tile_k;
+  static constexpr int a_elements = config.tile_m * config.tile_k();
+  static constexpr int b_elements = config.tile_n * config.tile_k();
 
   Element a[config.stages * a_elements];
   Element b[config.stages * b_elements];
 };
 
-// The barriers of the ring: full[s] counts the bytes that arrive in slot s and the producer threads that have asked for
+// The barriers of the ring: full[s] counts the bytes that arrive in slot s and the producer threads that have requested
 // theirs, empty[s] the consumer warps that are done with it, those of every block that this one sends to among them.
 //
-// Every producer thread is counted, since of a tile without columns one may have nothing to ask for. Uncounted, it
+// Every producer thread is counted, since of a tile without columns one may have nothing to request. Uncounted, it
 // would hold up nobody, miss a phase of empty[s] now and then, and wait for the one after the last.
 template <Config config>
 struct Ring {
@@ -88,8 +88,8 @@ struct Ring {
 
   static constexpr int consumer_warps = 4 * config.warpgroups_per_tile();
   static constexpr int sharing_blocks = config.cluster_m + config.cluster_n - 1;
-  // Of a block: for the tokens, and for both halves of the weights or the one that it brings for two. Consumers that
-  // ask (feeder.cuh) miss no phase: empty[s] waits for their own warps.
+  // Of a block: for the tokens, and for both strips of the weights or the one that it brings for two. Consumers that
+  // request (feeder.cuh) miss no phase: empty[s] waits for their own warps.
   static constexpr int producer_threads = config.has_producers() ? 1 + 2 / config.cluster_m : 1;
 
   __device__ void init() {

@@ -4,20 +4,31 @@
 
 namespace gatefold::cuda::sm90 {
 
+// Loads say which threads request the operands of the copy engine, and when. Their members:
+//
+//     feed        which threads
+//     Arguments   their part of the kernel's arguments
+//     Storage     shared memory
+//
+// and what the kernel calls of them in either role. All of them request by a Loader, whose begin() waits for the
+// kernel before: nothing else in this folder does.
+
 // A producer thread: it runs ahead of the consumers, through all slots of the ring.
 template <Config config, class Element>
 class Producer {
  public:
-  using Storage = TileBoxes[parts];  // of each thread
+  static constexpr Feed feed = Feed::producers;
+  using Arguments = LoadArguments;
+  using Storage = TileBoxes[loads_per_step];  // of each thread
 
   __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                       Storage& storage)
       : loader_(loader), slots_(slots), ring_(ring), storage_(storage) {}
 
-  // Fills the ring with its part of the k-steps of one tile.
+  // Fills the ring with its load of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
     TileBoxes own;
-    TileBoxes& boxes = config.few_registers() ? storage_[producer_part<config>()] : own;
+    TileBoxes& boxes = config.few_registers() ? storage_[producer_load<config>()] : own;
     boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
@@ -25,7 +36,7 @@ class Producer {
                     [&](int step, int slot) { loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]); });
     } else {
       for_each_step(k_steps, position, [&](int step, int slot) {
-        loader_.bring_half(boxes, step, slot, slots_, &ring_.full[slot]);
+        loader_.bring_strip(boxes, step, slot, slots_, &ring_.full[slot]);
         barrier_arrive(&ring_.full[slot]);
       });
     }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "core/arithmetic.hpp"
@@ -46,9 +46,9 @@ struct Family {
   std::vector<Kernel> compiled(const Problem& p) const {
     const bool scaled = p.row_scale && p.op == Op::gate_up;
     const std::span<const Kernel> all =
-        scaled ? row_scale_kernels_of(p.dtype) : sm90::kernels(p.dtype, product_of(p.op));
+        scaled ? row_scale_kernels_of(p.types.x) : sm90::kernels(p.types.x, product_of(p.op));
     std::vector<Kernel> kernels(all.begin(), all.end());
-    if (p.op == Op::gemm) std::ranges::copy(divided_plain_kernels_of(p.dtype), std::back_inserter(kernels));
+    if (p.op == Op::gemm) std::ranges::copy(divided_plain_kernels_of(p.types.x), std::back_inserter(kernels));
     return kernels;
   }
 
@@ -66,12 +66,12 @@ struct Family {
       return concat("intermediate_size ", p.intermediate_size, " is not a multiple of 8");
     }
     if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate) return "a size exceeds 2^31 - 1";
-    const std::int64_t size = size_of(p.dtype);
-    if (2 * p.intermediate_size > largest_stride / (size * std::max(p.ld_gate, p.ld_up))) {
+    if (2 * p.intermediate_size > largest_stride / (size_of(p.types.weights) * std::max(p.ld_gate, p.ld_up))) {
       return "one half of the weights spans more than 2^40 bytes";
     }
-    for (const auto& [stride, ld] : {std::pair{"ld_x", p.ld_x}, std::pair{"ld_out", p.ld_out}}) {
-      if (ld > largest_stride / size) return concat(stride, ": ", ld, " elements exceed 2^40 bytes");
+    for (const auto& [stride, ld, type] :
+         {std::tuple{"ld_x", p.ld_x, p.types.x}, std::tuple{"ld_out", p.ld_out, p.types.out}}) {
+      if (ld > largest_stride / size_of(type)) return concat(stride, ": ", ld, " elements exceed 2^40 bytes");
     }
     return {};
   }
@@ -106,12 +106,12 @@ struct Family {
     const int clusters = machine.clusters(config);
     const Geometry geometry = geometry_of(config, p, tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
-    const int legs = ceil_div(geometry.shares(config), shares_per_leg(config, geometry, clusters));
+    const int legs = ceil_div(geometry.work_tiles(config), work_tiles_per_leg(config, geometry, clusters));
     return concat(sm90::name(config), ", ", config.stages, " stages", split ? ", the last round in subtiles" : "",
                   legs > 1 ? concat(", ", legs, " launches") : "");
   }
 
-  // All but clusters of four are held everywhere, so that where none runs only such a one was asked for.
+  // All but clusters of four are held everywhere, so that where none runs only such a one was requested.
   std::string nothing_runs(std::span<const Kernel> kernels) const {
     const Config& config = kernels.front().config;
     return concat("no cluster of ", config.cluster(), " thread blocks, which ", sm90::name(config), " needs");

@@ -1,27 +1,26 @@
 #pragma once
 
 #include "cuda/sm90/family.cuh"
-#include "cuda/sm90/row_scale_schedule.hpp"
 
 // gate_up whose tokens have a factor each: 1/rms of a normalised input commutes with the product, and multiplies its
 // sums in fp32, before the activation, where an input that was rounded would err by as much as the output does.
 namespace gatefold::cuda::sm90 {
 
-constexpr Config with_schedule(Config config, Schedule schedule) {
-  config.schedule = schedule;
-  return config;
-}
-
 template <Config config, class Element>
-  requires(config.schedule == row_scaled)
-struct Epilogue<config, Element> : Epilogue<with_schedule(config, Schedule::cooperative), Element> {
-  using Base = Epilogue<with_schedule(config, Schedule::cooperative), Element>;
-  static_assert(config.product == Product::gate_up && !config.swap_ab);
+struct RowScaleEpilogue : GateUpEpilogue<config, Element> {
+  using Base = GateUpEpilogue<config, Element>;
 
   struct Arguments : Base::Arguments {
     const float* row_scale = nullptr;  // [tokens]
     int tokens = 0;
   };
+
+  template <class Encode>
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode encode) {
+    arguments.row_scale = operands.row_scale;
+    arguments.tokens = static_cast<int>(operands.tokens);
+    return Base::fill(arguments, problem, operands, encode);
+  }
 
   template <class Accumulator>
   static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int tile_slabs,
@@ -41,34 +40,20 @@ struct Epilogue<config, Element> : Epilogue<with_schedule(config, Schedule::coop
     constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
     arguments.combine.dispatch([&](auto act) {
       Base::store_packed(
-          out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int half) {
-            const float by = scale[slab][half];
+          out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int row) {
+            const float by = scale[slab][row];
             const Pair h =
-                act(acc(make_coord(0, half, group), slab, 0) * by, acc(make_coord(0, half, group + up), slab, 0) * by,
-                    acc(make_coord(1, half, group), slab, 0) * by, acc(make_coord(1, half, group + up), slab, 0) * by);
+                act(acc(make_coord(0, row, group), slab, 0) * by, acc(make_coord(0, row, group + up), slab, 0) * by,
+                    acc(make_coord(1, row, group), slab, 0) * by, acc(make_coord(1, row, group + up), slab, 0) * by);
             return pack<Element>(h.low, h.high);
           });
     });
   }
 };
 
-template <class Shape>
-  requires(Shape::config.schedule == row_scaled)
-Status encode_epilogue(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
-  constexpr Config config = Shape::config;
-  using Epilogue = EpilogueOf<config, typename Shape::Element>;
-  arguments.epilogue.combine = Combine(problem.activation);
-  arguments.epilogue.row_scale = operands.row_scale;
-  arguments.epilogue.tokens = static_cast<int>(operands.tokens);
-  return encode_matrix(arguments.out, tensor_type<typename Shape::Element>,
-                       {operands.out, operands.tokens, problem.intermediate_size, problem.ld_out}, Epilogue::store_rows,
-                       Epilogue::chunk, Epilogue::swizzle);
-}
-
 template <const Config& tile, class E>
-struct RowScaleShape {
-  static constexpr Config config = with_schedule(with_product(tile, Product::gate_up), row_scaled);
-  using Element = E;
+struct RowScaleShape : Shape<tile, E, Product::gate_up> {
+  using Epilogue = RowScaleEpilogue<RowScaleShape::config, E>;
 };
 
 template <const Config& tile, class E>
@@ -83,7 +68,7 @@ template <class E>
 constexpr std::array row_scale_kernels{
     row_scale_kernel_of<tile_256x192, E>(728.0),
     row_scale_kernel_of<tile_128x256, E>(700.0),
-    row_scale_kernel_of<alone_256x128, E>(715.5),
+    row_scale_kernel_of<single_256x128, E>(715.5),
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -4,29 +4,35 @@
 
 namespace gatefold::cuda::sm90 {
 
-// As Epilogue, of a tile whose products have weight rows for rows (swap-AB): a thread holds two neighbouring tokens of
+// gate_up, of a tile whose products have weight rows for rows (swap-AB): a thread holds two neighbouring tokens of
 // column r and of r + 8 for every eight tokens, gate's in the first slab and up's in the second. A transposing stmatrix
 // turns them on their way to shared memory.
 //
 // Each warpgroup stages 64 columns of all the tile's tokens, in rows of 128 bytes that are swizzled as the store's
 // descriptor says: 16-byte piece p of row r lies at piece p ^ (r % 8).
 template <Config config, class Element>
-struct SwapAbEpilogue {
+struct SwapAbEpilogue : NoInputs {
   static constexpr int chunk = 64;
   static constexpr Swizzle swizzle = Swizzle::bytes_128;
   static constexpr int store_rows = config.tile_m;
-  static constexpr bool has_inputs = false;
   static_assert(config.product == Product::gate_up && config.slabs() == 2 && config.tile_m % 16 == 0);
 
-  using Arguments = typename Epilogue<config, Element>::Arguments;
-  struct alignas(1024) Storage {
-    Element out[config.store_bytes() / 2];
+  struct Arguments {
+    Combine combine;
   };
-  struct Inputs {};
+  struct alignas(1024) Storage {
+    Element out[config.store_bytes() / sizeof(Element)];
+  };
+
+  template <class Encode>
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& /*operands*/, Encode /*encode*/) {
+    arguments.combine = Combine(problem.activation);
+    return {};
+  }
 
   // tCrC ((2, 2, tile_m / 8), 2, 1): per 8 tokens, two of column r and two of column r + 8; gate, up.
   template <class Accumulator>
-  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int /*slabs*/,
+  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int /*tile_slabs*/,
                                Storage& storage, Inputs& /*inputs*/, int thread, const Accumulator& tCrC) {
     const int warpgroup = thread / 128;
     const bool elected = thread % 128 == 0;
@@ -59,9 +65,9 @@ struct SwapAbEpilogue {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int group = token / 8 + i / 2;
-        const int half = i % 2;
-        const Pair h = act(tCrC(make_coord(0, half, group), 0, 0), tCrC(make_coord(0, half, group), 1, 0),
-                           tCrC(make_coord(1, half, group), 0, 0), tCrC(make_coord(1, half, group), 1, 0));
+        const int column = i % 2;  // r or r + 8
+        const Pair h = act(tCrC(make_coord(0, column, group), 0, 0), tCrC(make_coord(0, column, group), 1, 0),
+                           tCrC(make_coord(1, column, group), 0, 0), tCrC(make_coord(1, column, group), 1, 0));
         packed[i] = pack<Element>(h.low, h.high);
       }
       store_matrices_transposed(address + token * 128, packed[0], packed[1], packed[2], packed[3]);

@@ -17,7 +17,8 @@ struct Config {
   static constexpr int slab = 64;
   static constexpr int slabs = 2;
   static constexpr int rows = slab * slabs;
-  static constexpr int box_k = 64;  // 128 bytes: the swizzle's row
+  static constexpr int element_bytes = 2;
+  static constexpr int box_k = 128 / element_bytes;  // the swizzle's row
   // A step brings 256 neighbouring bytes of each row at a time: memory reads them faster than lines of 128 one by one.
   static constexpr int boxes = 2;
   static constexpr int tile_k = box_k * boxes;
@@ -35,7 +36,7 @@ struct Config {
   constexpr int mailbox_units() const { return consumer_warps * (groups() + groups() % 2); }
   constexpr int mailbox_bytes() const { return mailbox_units() * unit_bytes; }
 
-  constexpr int stage_bytes() const { return (rows + tokens) * tile_k * 2; }
+  constexpr int stage_bytes() const { return (rows + tokens) * tile_k * element_bytes; }
   constexpr int stages() const { return (most_shared_bytes - slack_bytes - mailbox_bytes()) / stage_bytes(); }
   constexpr int shared_bytes() const { return stages() * stage_bytes() + mailbox_bytes() + slack_bytes; }
 };

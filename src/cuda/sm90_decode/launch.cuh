@@ -11,18 +11,14 @@
 
 namespace gatefold::cuda::sm90_decode {
 
-template <class Element>
-constexpr CUtensorMapDataType tensor_type =
-    std::is_same_v<Element, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-
 // Weights pass through L2 once: 128 bytes at a time they come a little faster (docs/kernels/sm90_log.md).
 template <class Shape>
 Status encode_weights(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
-  constexpr CUtensorMapDataType type = tensor_type<typename Shape::Element>;
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
   const auto encode = [&](CUtensorMap& map, const HalfView& half) {
-    return encode_half(map, type, {half.base, F, D, half.ld}, half.map, Config::slab, Promotion::bytes_128);
+    return encode_lines(map, {problem.types.weights, half.base, F, D, half.ld}, half.map, Config::slab,
+                        Promotion::bytes_128);
   };
   if constexpr (Shape::product == Product::gate_up) {
     const HalfView gate = half_view(problem, operands, Half::gate);
@@ -58,8 +54,8 @@ Status encode(const Problem& problem, const Operands& operands, int split, Argum
   a.split = split;
   a.combine = ExactCombine(problem.activation);
   a.take_from_environment();
-  const MatrixView x{operands.x, operands.tokens, problem.hidden_size, problem.ld_x};
-  Status status = encode_matrix(a.x, tensor_type<Element>, x, config.tokens, Config::box_k, Swizzle::bytes_128);
+  const MatrixView x{problem.types.x, operands.x, operands.tokens, problem.hidden_size, problem.ld_x};
+  Status status = encode_matrix(a.x, x, config.tokens, Config::box_k, Swizzle::bytes_128);
   return status.ok() ? encode_weights(problem, operands, a) : status;
 }
 

@@ -19,7 +19,7 @@ constexpr std::int64_t most_tokens_wanted = 64;
 constexpr std::int64_t large_weights = 400'000'000;
 
 std::int64_t weight_bytes(const Problem& p) {
-  return p.hidden_size * p.intermediate_size * (p.op == Op::gate_up ? 2 : 1) * size_of(p.dtype);
+  return p.hidden_size * p.intermediate_size * (p.op == Op::gate_up ? 2 : 1) * size_of(p.types.weights);
 }
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
@@ -37,8 +37,8 @@ struct Family {
   std::vector<Kernel> compiled(const Problem& p) const {
     if (p.op != Op::gemm && p.op != Op::gate_up) return {};
     std::span<const Kernel> list;
-    if (p.dtype == DType::bf16) list = bf16_kernels(product_of(p.op));
-    if (p.dtype == DType::fp16) list = fp16_kernels(product_of(p.op));
+    if (p.types.x == DType::bf16) list = bf16_kernels(product_of(p.op));
+    if (p.types.x == DType::fp16) list = fp16_kernels(product_of(p.op));
     return {list.begin(), list.end()};
   }
 
@@ -57,11 +57,10 @@ struct Family {
     if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate - Config::rows) {
       return "a size exceeds 2^31 - 1";
     }
-    const std::int64_t size = size_of(p.dtype);
-    if (2 * p.intermediate_size > largest_stride / (size * std::max(p.ld_gate, p.ld_up))) {
+    if (2 * p.intermediate_size > largest_stride / (size_of(p.types.weights) * std::max(p.ld_gate, p.ld_up))) {
       return "one half of the weights spans more than 2^40 bytes";
     }
-    if (p.ld_x > largest_stride / size) return concat("ld_x: ", p.ld_x, " elements exceed 2^40 bytes");
+    if (p.ld_x > largest_stride / size_of(p.types.x)) return concat("ld_x: ", p.ld_x, " elements exceed 2^40 bytes");
     return {};
   }
 

@@ -2,11 +2,23 @@
 
 #include <cute/tensor.hpp>
 
-#include <type_traits>
-
 #include "cuda/sm90/pipeline.cuh"
 
 namespace gatefold::cuda::sm90 {
+
+// A reduction says how many blocks divide the sums of a tile, and adds up what each has. Its members:
+//
+//     blocks       that divide the sums; where it is 1, the kernel calls nothing of what follows
+//     Storage      shared memory
+//     init         by one thread of a block
+//     complete     by the threads of a warpgroup, with its accumulators; false: another block stores them. `phase` is
+//                  0 for the first tile that the warpgroup multiplies, and complete's from there on.
+
+// No block divides the sums of a tile.
+struct NoReduction {
+  static constexpr int blocks = 1;
+  struct Storage {};
+};
 
 // Where a product has few tiles and long sums, two blocks of a cluster divide the sums of a tile: each multiplies half
 // of the k-steps. Then block b completes and stores the rows of warpgroup b, for which the other sends what it has.
@@ -17,43 +29,43 @@ namespace gatefold::cuda::sm90 {
 //
 // Two terms: their sum does not hang on who comes first.
 template <Config config>
-class Exchange {
+class PairReduction {
  public:
+  static constexpr int blocks = config.split_k;
   static constexpr int threads = 128;                // of a warpgroup
   static constexpr int vectors = config.tile_n / 8;  // of four accumulators, of each thread and slab
 
-  struct alignas(16) Mailbox {
+  struct alignas(16) Storage {
     float values[config.slabs()][vectors][threads][4];  // a warp's 16-byte pieces side by side: no bank twice
     std::uint64_t sent;                                 // counts the bytes that arrive
     std::uint64_t read;                                 // of what this block sent: the other's warps that have added it
   };
-  struct Nothing {};
-  using Storage = std::conditional_t<(config.split_k > 1), Mailbox, Nothing>;
 
-  static __device__ void init(Mailbox& mailbox) {
+  static __device__ void init(Storage& mailbox) {
     barrier_init(&mailbox.sent, 1);
     barrier_init(&mailbox.read, threads / 32);
     fence_barrier_init();
   }
 
-  // By the threads of a warpgroup with `slabs` slabs of products. False: another block stores them.
+  // By the threads of a warpgroup with `slabs` slabs of products.
   template <class Accumulator>
-  __device__ bool complete(Mailbox& mailbox, const ClusterPlace<config>& place, int slabs, int thread,
-                           Accumulator& tCrC) {
+  static __device__ bool complete(Storage& mailbox, const ClusterPlace<config>& place, int slabs, int thread,
+                                  std::uint32_t& phase, Accumulator& tCrC) {
     const auto warpgroup = static_cast<std::uint32_t>(thread) / threads;
     if (place.rank == warpgroup) {
-      receive(mailbox, place.rank ^ 1U, slabs, thread % threads, tCrC);
+      receive(mailbox, place.rank ^ 1U, slabs, thread % threads, phase, tCrC);
     } else {
-      send(mailbox, warpgroup, slabs, thread % threads, tCrC);
+      send(mailbox, warpgroup, slabs, thread % threads, phase, tCrC);
     }
-    phase_ ^= 1;
+    phase ^= 1;
     return place.rank == warpgroup;
   }
 
  private:
   template <class Accumulator>
-  __device__ void send(Mailbox& mailbox, std::uint32_t to, int slabs, int thread, const Accumulator& tCrC) const {
-    barrier_wait_for_cluster(&mailbox.read, phase_ ^ 1);
+  static __device__ void send(Storage& mailbox, std::uint32_t to, int slabs, int thread, std::uint32_t phase,
+                              const Accumulator& tCrC) {
+    barrier_wait_for_cluster(&mailbox.read, phase ^ 1);
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
       if (slab >= slabs) break;
@@ -66,10 +78,11 @@ class Exchange {
   }
 
   template <class Accumulator>
-  __device__ void receive(Mailbox& mailbox, std::uint32_t from, int slabs, int thread, Accumulator& tCrC) const {
+  static __device__ void receive(Storage& mailbox, std::uint32_t from, int slabs, int thread, std::uint32_t phase,
+                                 Accumulator& tCrC) {
     constexpr int slab_bytes = sizeof(mailbox.values[0]);
     if (thread == 0) barrier_expect_bytes(&mailbox.sent, slabs * slab_bytes);
-    barrier_wait_for_cluster(&mailbox.sent, phase_);
+    barrier_wait_for_cluster(&mailbox.sent, phase);
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
       if (slab >= slabs) break;
@@ -84,8 +97,6 @@ class Exchange {
     __syncwarp();  // all lanes have read: the other block may send again
     if (thread % 32 == 0) barrier_release_remote(&mailbox.read, from);
   }
-
-  std::uint32_t phase_ = 0;  // of either barrier, by the tiles that the warpgroup has had a part in
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -30,11 +30,11 @@ double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tok
                             .cluster_seconds = 1e-6,
                             .exchange_seconds = 1e-6,
                             .exposed_epilogue_seconds = 1e-6,
-                            .idle_share = 0.9,
-                            .left_out_share = 0.3,
+                            .idle_fraction = 0.9,
+                            .left_out_fraction = 0.3,
                             .subtile_round = 0.6,
-                            .exposed_share = 0.25,
-                            .most_of_share = 5.0,
+                            .exposed_fraction = 0.25,
+                            .most_of_average = 5.0,
                             .latency_seconds = 1.6e-6,
                             .box_seconds = 82e-9};
   return estimated_seconds(kernel, problem, tokens, machine, figures);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "cuda/sm80/box_stages.cuh"
 #include "cuda/sm80/fragments.cuh"
 #include "cuda/sm80/ptx.cuh"
 
@@ -10,7 +9,7 @@ namespace gatefold::cuda::sm80 {
 // accumulators and two sets of 16 + 24 registers would be 272. There is one set of weights, into which the next
 // k-block's are read as the last row of products goes by, each two in place of two that are done with; and of x two
 // rows, this one's and the next one's. Each read has the products of a row to land in, 12 of them.
-template <Config C>
+template <Config C, class Loads>
 class RollingMainloop {
   using Layouts = TileLayouts<C>;
   using Addresses = FragmentAddresses<C>;
@@ -30,7 +29,8 @@ class RollingMainloop {
   };
 
  public:
-  __device__ RollingMainloop(const BoxParams& params, std::uint32_t shared) : stages_(params, shared), first_(shared) {}
+  __device__ RollingMainloop(const typename Loads::Arguments& params, std::uint32_t shared)
+      : stages_(params, shared), first_(shared) {}
 
   // The products of one tile, of so many thirds of the width: in as many thirds of MMA_N.
   template <class Accumulators>
@@ -42,7 +42,7 @@ class RollingMainloop {
     }
   }
 
-  __device__ static void end() { BoxStages<C>::end(); }
+  __device__ static void end() { Loads::end(); }
 
  private:
   template <int thirds, class Accumulators>
@@ -71,14 +71,14 @@ class RollingMainloop {
     constexpr int rows = atoms_m;
     // By then all warps are done with the k-tile before, and the requested one has as long as one and a half take.
     // Which row exactly is measured: ptxas orders the loop differently each time (docs/kernels/sm80_log.md).
-    constexpr int asking_row = k_blocks / 2 * rows - 3;
-    typename BoxStages<C>::Request request;
+    constexpr int request_row = k_blocks / 2 * rows - 3;
+    typename Loads::Request request;
     cute::for_each(cute::make_int_sequence<k_blocks>{}, [&](auto block) {
       cute::for_each(cute::make_int_sequence<rows>{}, [&](auto m) {
         constexpr bool last = m == rows - 1;
         constexpr int row = block * rows + m;  // of the k-tile's rows of products
-        if constexpr (row == asking_row - 1) request = stages_.prepare();
-        if constexpr (row == asking_row) stages_.ask(request);
+        if constexpr (row == request_row - 1) request = stages_.prepare();
+        if constexpr (row == request_row) stages_.issue(request);
         if constexpr (row == k_blocks * rows - 2) stages_.look_ahead();
         if constexpr (last) go_to_next(block, f.a[m % 2][0]);
 #pragma unroll
@@ -117,7 +117,7 @@ class RollingMainloop {
                   to.b[n + 1][1]);
   }
 
-  BoxStages<C> stages_;
+  Loads stages_;
   Addresses first_;  // of the k-block whose fragments are read
 };
 

@@ -2,8 +2,8 @@
 
 #include <cute/tensor.hpp>  // the other CuTe headers need it first
 
-#include "cuda/sm80/box_loader.cuh"
 #include "cuda/sm80/k_tiles.cuh"
+#include "cuda/sm80/on_sm90/box_loader.cuh"
 
 namespace gatefold::cuda::sm80 {
 
@@ -12,22 +12,23 @@ namespace gatefold::cuda::sm80 {
 // of a cluster, since each sends tokens to the other. So warps wait for no others but through the ring.
 //
 //     multiply     | n                          | n + 1                      | n + 2
-//     ask for      |            n + 2           |            n + 3           |
+//     request      |            n + 2           |            n + 3           |
 //     in place of  |            n - 1           |            n               |
 //
 // Nothing keeps blocks that read the same rows at the same k, where they would find them in L2. The threads' copies do,
 // by the way; the copy engine's blocks drift apart: Llama 70B with 4096 tokens read 11 GB in one launch, 3.2 with
 // Stages. So a long product takes several launches (common/legs.hpp), and reads 3.6.
-template <Config C>
+template <Config C, class Loader>
 class BoxStages {
-  using Loader = BoxLoader<C>;
   static constexpr int full_at = C.tile_bytes();  // in a stage
   static constexpr int empty_at = full_at + 8;
   static constexpr int boxes_at = full_at + 64;  // in stage 0
   static constexpr int last = (C.stages - 1) * C.stage_bytes();
 
  public:
-  // A k-tile that is about to be asked for.
+  using Arguments = BoxParams;
+
+  // A k-tile that is about to be requested.
   struct Request {
     typename Loader::Box box;
     std::uint32_t stage;
@@ -46,7 +47,7 @@ class BoxStages {
     wait_for_previous_grid();
 #pragma unroll 1
     for (int stage = 0; stage + 1 < C.stages; ++stage) {
-      if (Loader::asks() && elect_one()) bring(loader_.box(), shared + stage * C.stage_bytes());
+      if (Loader::issues_loads() && elect_one()) bring(loader_.box(), shared + stage * C.stage_bytes());
       loader_.advance();
       if (loader_.left() == 0) loader_.next_tile();
     }
@@ -66,7 +67,7 @@ class BoxStages {
 
   __device__ std::uint32_t current() const { return offset_; }
 
-  // The next k-tile is asked for in two steps, so that products hide the latency of the first.
+  // The next k-tile is requested in two steps, so that products hide the latency of the first.
   __device__ __forceinline__ Request prepare() const {
     const bool first = offset_ == 0;
     Request request;
@@ -76,8 +77,8 @@ class BoxStages {
     request.box = loader_.box();
     return request;
   }
-  __device__ __forceinline__ void ask(const Request& request) const {
-    if (Loader::asks() && elect_one()) {
+  __device__ __forceinline__ void issue(const Request& request) const {
+    if (Loader::issues_loads() && elect_one()) {
       if (!request.free) barrier_wait(request.stage + empty_at, request.parity);
       bring(request.box, request.stage);
     }

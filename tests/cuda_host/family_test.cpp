@@ -30,7 +30,7 @@ struct ThreeKernels {
 
   std::string_view name() const { return "three"; }
   std::vector<Kernel> compiled(const Problem& p) const {
-    if (p.dtype == DType::fp32) return {};
+    if (p.types.x == DType::fp32) return {};
     return {{8, nullptr}, {16, nullptr}, {24, nullptr}};
   }
   std::string name_of(const Kernel& kernel) const { return std::to_string(kernel.columns); }
@@ -93,7 +93,8 @@ TEST(Family, TakesWhatItsKernelsCan) {
     const Verdict refusal = family.supports(changed);
     return refusal.eligible ? "" : refusal.reason;
   };
-  EXPECT_EQ(refused([](Problem& p) { p.dtype = DType::fp32; }), "not compiled for gate_up in fp32");
+  EXPECT_EQ(refused([](Problem& p) { p.types = ElementTypes::all(DType::fp32); }), "not compiled for gate_up in fp32");
+  EXPECT_EQ(refused([](Problem& p) { p.types.weights = DType::fp16; }), "takes elements of one type only");
   EXPECT_EQ(refused([](Problem& p) { p.biases.up = true; }), "takes no biases yet");
   EXPECT_EQ(refused([](Problem& p) { p.row_scale = true; }), "takes no row_scale");
   EXPECT_EQ(refused([](Problem& p) { p.hidden_size = 0; }), "needs hidden_size > 0");

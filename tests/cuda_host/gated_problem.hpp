@@ -9,7 +9,7 @@ inline Problem gated_problem(std::int64_t hidden_size, std::int64_t intermediate
                              const Layout& layout = {LayoutKind::separate, 0}) {
   Problem problem;
   problem.op = Op::gate_up;
-  problem.dtype = DType::bf16;
+  problem.types = ElementTypes::all(DType::bf16);
   problem.layout = layout;
   problem.hidden_size = hidden_size;
   problem.intermediate_size = intermediate_size;

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/kernel_grid.hpp"
 #include "cuda/sm80/cost_model.hpp"
 #include "cuda/sm80/division.hpp"
 #include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/shapes.hpp"
-#include "kernel_grid.hpp"
 #include "sm80_problem.hpp"
 
 // Which tiles and kernel a run of sm_80's takes: arithmetic on the host.
@@ -67,9 +67,9 @@ constexpr int cluster_columns = tall.cluster * tall.out_columns();
 // Of each row of tiles the columns that are dealt out, from where to where.
 std::map<std::int32_t, std::map<std::int32_t, std::int32_t>> columns_of(const Division& d) {
   std::map<std::int32_t, std::map<std::int32_t, std::int32_t>> rows;
-  for (std::int32_t i = 0; i < d.shares(); ++i) {
+  for (std::int32_t i = 0; i < d.work_tiles(); ++i) {
     for (std::int32_t rank = 0; rank < tall.cluster; ++rank) {
-      const TileCoord tile = share_coord(d, i, tall.out_columns(), tall.cluster, rank);
+      const TileCoord tile = work_tile_coord(d, i, tall.out_columns(), tall.cluster, rank);
       const std::int32_t end = tile.column + tall.out_columns() / 3 * tile.thirds;
       EXPECT_TRUE(rows[tile.m].emplace(tile.column, end).second) << tile.m << ", " << tile.column << ": twice";
     }
@@ -101,7 +101,7 @@ TEST(Sm80Choice, EveryColumnIsDealtOutOnce) {
 // The longest way of a cluster through its shares, every resident-th, in thirds of a round.
 std::int64_t thirds_of(const Division& d, std::int64_t resident) {
   std::vector<std::int64_t> work(static_cast<std::size_t>(resident));
-  for (std::int32_t i = 0; i < d.shares(); ++i) {
+  for (std::int32_t i = 0; i < d.work_tiles(); ++i) {
     work[static_cast<std::size_t>(i % resident)] += i < d.whole_tiles() ? 3 : d.thirds;
   }
   return *std::ranges::max_element(work);
@@ -140,8 +140,8 @@ TEST(Sm80Choice, LlamaEndsInNarrowTiles) {
 }
 
 TEST(Sm80Choice, NothingIsDividedIntoNothing) {
-  EXPECT_EQ(divide(tall, problem(Op::gate_up, 64, 96), 0, 66).shares(), 0);
-  EXPECT_EQ(divide(tall, problem(Op::gate_up, 64, 0), 256, 66).shares(), 0);
+  EXPECT_EQ(divide(tall, problem(Op::gate_up, 64, 96), 0, 66).work_tiles(), 0);
+  EXPECT_EQ(divide(tall, problem(Op::gate_up, 64, 0), 256, 66).work_tiles(), 0);
   EXPECT_NE(choose(gate_up_kernels, problem(Op::gate_up, 64, 96), 0, h200), nullptr);
 }
 

@@ -4,19 +4,19 @@
 #include <limits>
 
 #include "cuda/copy_engine/copies.cuh"
-#include "cuda/sm80/params.cuh"
+#include "cuda/sm80/on_sm90/box_params.cuh"
 #include "cuda/sm80/ptx.cuh"
+#include "cuda/sm80/raster.hpp"
 #include "cuda/sm80/tile_layouts.hpp"
-#include "cuda/sm80/tile_scheduler.cuh"
 
 namespace gatefold::cuda::sm80 {
 
-// Asks the copy engine for the k-tiles of a block's output tiles, four boxes each. The first four warps ask for one
-// each, so that each of the multiprocessor's schedulers has one warp that asks and one that doesn't: asked by three of
-// them, 3 % fewer products came out of a cycle.
+// Requests the k-tiles of a block's output tiles of the copy engine, four boxes each. The first four warps request one
+// each, so that each of the multiprocessor's schedulers has one warp that does and one that doesn't: requested by three
+// of them, 3 % fewer products came out of a cycle.
 //
 //     warp 0, 1   two quarters of the tile's tokens, for both blocks of the cluster; the other block brings the others
-//     warp 2, 3   gate's weight rows and up's, or the halves of a plain product's
+//     warp 2, 3   gate's weight rows and up's, or of a single weight the first tile_n / 2 and the others
 //
 //     tokens              | block 0: warp 0, warp 1 | block 1: warp 0, warp 1 |
 //     weights             | warp 2                  | warp 3                  |
@@ -24,23 +24,23 @@ namespace gatefold::cuda::sm80 {
 //
 // What a box has past the last token, weight row or column the copy engine fills with zeros. A box that lies past them
 // as a whole, which would take longer than another, is left out: its products are never stored.
-template <Config C>
+template <Config C, class Scheduler>
 class BoxLoader {
-  static constexpr int half_rows = C.tile_n / 2;
+  static constexpr int strip_rows = C.tile_n / 2;
   static constexpr int swizzle_bytes = 8 * row_bytes;
   static constexpr std::int32_t nothing = -1;
 
  public:
   static constexpr int warps = 4;
-  static constexpr int token_rows = C.tile_m / 2 / C.cluster;  // of a box
+  static constexpr int token_rows = C.token_box_rows();
   static_assert(C.threads() >= 32 * warps);
-  static_assert(token_rows * 2 * C.cluster == C.tile_m && half_rows * 2 == C.tile_n);
-  static_assert(token_rows % 8 == 0 && half_rows % 8 == 0, "a box begins where the swizzle does");
-  static_assert(half_rows % 24 == 0, "so does one of a third");
+  static_assert(token_rows * 2 * C.cluster == C.tile_m && strip_rows * 2 == C.tile_n);
+  static_assert(token_rows % 8 == 0 && strip_rows % 8 == 0, "a box begins where the swizzle does");
+  static_assert(strip_rows % 24 == 0, "so does one of a third");
 
   // What a warp brings of each k-tile of one output tile. It lies in shared memory: accumulators take the registers.
   struct Box {
-    std::int32_t row;         // of x, or of the weights' half in its repetition of the layout's pattern; or nothing
+    std::int32_t row;         // of x, or of the weights in its repetition of the layout's pattern; or nothing
     std::int32_t repetition;  // of that
     std::int32_t bytes;       // that arrive in this block, whichever brings them
     std::int32_t place;       // the offset in the stage, where swizzling begins anew, and below it the tensor's number
@@ -55,7 +55,7 @@ class BoxLoader {
     start_tile();
   }
 
-  // The k-tiles of the current output tile that have not been asked for yet.
+  // The k-tiles of the current output tile that have not been requested yet.
   __device__ int left() const { return left_; }
   __device__ __forceinline__ void advance() { --left_; }
 
@@ -65,16 +65,16 @@ class BoxLoader {
     start_tile();
   }
 
-  __device__ static bool asks() { return thread_here() < 32 * warps; }
+  __device__ static bool issues_loads() { return thread_here() < 32 * warps; }
 
-  // This warp's, if it asks.
+  // This warp's, if it requests one.
   __device__ __forceinline__ Box box() const {
     Box box;
     load_words(box_address(), box.row, box.repetition, box.bytes, box.place);
     return box;
   }
 
-  // By one thread of a warp that asks: the box of the next k-tile, to a stage. Once there is no tile left nothing
+  // By one thread of a warp that requests: the box of the next k-tile, to a stage. Once there is no tile left nothing
   // comes, but what waits for it goes on.
   __device__ __forceinline__ void bring(const Box& box, std::uint32_t stage, std::uint32_t full) const {
     barrier_expect_bytes(full, box.bytes);
@@ -98,7 +98,7 @@ class BoxLoader {
   __device__ void start_tile() {
     const bool valid = scheduler_.valid();
     left_ = valid ? params_.k_tiles : std::numeric_limits<int>::max();
-    if (!asks()) return;
+    if (!issues_loads()) return;
     const int warp = thread_here() / 32;
     Box box{.row = nothing, .repetition = 0, .bytes = 0, .place = 0};
     if (valid) box = of_tokens(warp) ? token_box(scheduler_.coord(), warp) : weight_box(scheduler_.coord(), warp - 2);
@@ -121,20 +121,20 @@ class BoxLoader {
     return box;
   }
 
-  __device__ Box weight_box(const TileCoord& tile, int half) const {
-    const int rows = half_rows / 3 * tile.thirds;
-    const int row = tile.column + (C.gated_pair() ? 0 : half * rows);
+  __device__ Box weight_box(const TileCoord& tile, int strip) const {
+    const int rows = strip_rows / 3 * tile.thirds;
+    const int row = tile.column + (C.gated_pair() ? 0 : strip * rows);
     const int repetition = row / params_.block;
     const bool any = row < params_.intermediate_size;
     return {.row = any ? row - repetition * params_.block : nothing,
             .repetition = repetition,
             .bytes = any ? rows * row_bytes : 0,
-            .place = (C.tile_m + half * half_rows) * row_bytes +
-                     (tile.thirds == 3 ? BoxParams::of_weights : BoxParams::of_narrow_weights) + half};
+            .place = (C.tile_m + strip * strip_rows) * row_bytes +
+                     (tile.thirds == 3 ? BoxParams::of_weights : BoxParams::of_narrow_weights) + strip};
   }
 
   const BoxParams& params_;
-  TileScheduler<C> scheduler_;
+  Scheduler scheduler_;
   std::uint32_t boxes_;
   int left_ = 0;
 };

@@ -6,7 +6,6 @@
 
 #include "cuda/implementations.hpp"
 #include "cuda/sm90/kernels_by_request.hpp"
-#include "cuda/sm90/row_scale_schedule.hpp"
 #include "gated_problem.hpp"
 
 // A product that doesn't read Operands::row_scale must refuse a problem that has one, or its sums would go unscaled.
@@ -71,8 +70,9 @@ TEST(RowScale, HasKernelsOfItsOwn) {
   EXPECT_EQ(names.size(), row_scale_kernels_of(DType::bf16).size());
   for (const DType dtype : {DType::bf16, DType::fp16}) {
     EXPECT_FALSE(row_scale_kernels_of(dtype).empty());
-    for (const Kernel& kernel : row_scale_kernels_of(dtype)) EXPECT_EQ(kernel.config.schedule, row_scaled);
-    for (const Kernel& kernel : kernels(dtype, Product::gate_up)) EXPECT_NE(kernel.config.schedule, row_scaled);
+    for (const Kernel& scaled : row_scale_kernels_of(dtype)) {
+      for (const Kernel& kernel : kernels(dtype, Product::gate_up)) EXPECT_NE(kernel.launch, scaled.launch);
+    }
   }
 }
 

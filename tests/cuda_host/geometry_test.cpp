@@ -54,9 +54,10 @@ TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
 // The blocks' shares of the k-steps are all of them, and fewer than one each more.
 TEST(Geometry, SharesOfASumCoverIt) {
   for (const std::int64_t D : {1, 64, 65, 2880, 7168}) {
-    const std::int64_t columns = 2L * Config::tile_k * geometry_of(split_sums, gated_problem(D, 2048), 128, 66).k_steps;
+    const std::int64_t columns =
+        2L * split_sums.tile_k() * geometry_of(split_sums, gated_problem(D, 2048), 128, 66).k_steps;
     EXPECT_GE(columns, D);
-    EXPECT_LT(columns, D + 2 * Config::tile_k);
+    EXPECT_LT(columns, D + 2 * split_sums.tile_k());
   }
 }
 
@@ -70,11 +71,11 @@ TEST(Geometry, HalvesFillTheLastRound) {
     SCOPED_TRACE(testing::Message() << tiles << " tiles of " << clusters << " clusters");
     if (left == 0 || 2 * left > clusters) {
       EXPECT_EQ(g.whole_tiles, tiles);
-      EXPECT_EQ(g.shares(two_slabs), tiles);
+      EXPECT_EQ(g.work_tiles(two_slabs), tiles);
     } else {
       EXPECT_EQ(g.whole_tiles, tiles - left);
-      EXPECT_EQ(g.shares(two_slabs), tiles + left);
-      EXPECT_LE(g.shares(two_slabs) - g.whole_tiles, clusters) << "two halves for one cluster are no gain";
+      EXPECT_EQ(g.work_tiles(two_slabs), tiles + left);
+      EXPECT_LE(g.work_tiles(two_slabs) - g.whole_tiles, clusters) << "two halves for one cluster are no gain";
     }
   }
 }
@@ -93,7 +94,7 @@ TEST(Geometry, SomeTilesAreNeverSplit) {
   for (const std::int64_t T : {129, 200, 256}) {
     const Geometry g = geometry_of(two_slabs, gated_problem(4096, 88), T, 66);
     EXPECT_EQ(g.whole_tiles, 0) << T;
-    EXPECT_EQ(g.shares(two_slabs), 2) << T;
+    EXPECT_EQ(g.work_tiles(two_slabs), 2) << T;
   }
 }
 
@@ -103,13 +104,13 @@ TEST(Geometry, LegsAreWholeRoundsNeitherShortNorLong) {
   for (const std::int64_t D : {64, 2048, 4096, 8192, 16384, 100000}) {
     for (const std::int64_t T : {1, 512, 1000, 8192, 65536, 1000000}) {
       const Geometry g = geometry_of(two_slabs, gated_problem(D, 14336), T, clusters);
-      const std::int64_t shares = g.shares(two_slabs);
-      const std::int64_t leg = shares_per_leg(two_slabs, g, clusters);
-      SCOPED_TRACE(testing::Message() << T << " tokens, " << shares << " shares, " << g.k_steps << " k-steps");
+      const std::int64_t work_tiles = g.work_tiles(two_slabs);
+      const std::int64_t leg = work_tiles_per_leg(two_slabs, g, clusters);
+      SCOPED_TRACE(testing::Message() << T << " tokens, " << work_tiles << " work tiles, " << g.k_steps << " k-steps");
       EXPECT_EQ(g.leg_begin, 0);
-      EXPECT_EQ(g.leg_end, shares);
+      EXPECT_EQ(g.leg_end, work_tiles);
       EXPECT_EQ(leg % clusters, 0);
-      const std::int64_t rounds = (shares + clusters - 1) / clusters;
+      const std::int64_t rounds = (work_tiles + clusters - 1) / clusters;
       const std::int64_t rounds_of_leg = leg / clusters;
       if (rounds * g.k_steps < 2048) {
         EXPECT_EQ(rounds_of_leg, rounds) << "one launch";
@@ -152,7 +153,7 @@ TEST(Geometry, BoxesHoldTheTokensOfATile) {
 // Where a last tile has fewer columns than the others, a box of its own brings them, or boxes of edges.
 TEST(Geometry, TheLastColumnsHaveABox) {
   const auto tail = [](std::int64_t F, const Layout& layout) {
-    return geometry_of(one_slab, gated_problem(4096, F, layout), 128, 132).half_tail_rows;
+    return geometry_of(one_slab, gated_problem(4096, F, layout), 128, 132).strip_tail_rows;
   };
   const std::int64_t half = one_slab.tile_n / 2;
   EXPECT_EQ(tail(10 * half, {LayoutKind::gate_up, 0}), 0);
@@ -169,7 +170,7 @@ bool cuts_no_block(std::int64_t first, std::int64_t rows, std::int64_t block) {
 }
 
 // The boxes of the half that begins at row `first`: edges up to a block's beginning, the body, edges.
-void expect_boxes_without_cuts(const HalfBoxes& boxes, std::int64_t half, std::int64_t first, std::int64_t block) {
+void expect_boxes_without_cuts(const StripBoxes& boxes, std::int64_t half, std::int64_t first, std::int64_t block) {
   std::int64_t body = boxes.body_rows;
   std::int64_t row = first;
   while (row < first + half) {
@@ -191,13 +192,13 @@ TEST(Geometry, NoBoxCutsABlock) {
     const std::int32_t half = tile_n / 2;
     for (std::int64_t block = 1; block <= 600; ++block) {
       SCOPED_TRACE(testing::Message() << "blocks of " << block << " in halves of " << half);
-      const HalfBoxes boxes = half_boxes(config, blocks_of(block));
+      const StripBoxes boxes = strip_boxes(config, blocks_of(block));
       for (std::int64_t tile = 0; tile < block; ++tile) expect_boxes_without_cuts(boxes, half, tile * half, block);
       EXPECT_EQ(fits_layout(config, blocks_of(block)), boxes.body_rows % 8 == 0 && boxes.edge_rows % 8 == 0);
     }
     for (const Problem& p : {gated_problem(64, 72), gated_problem(64, 72, {LayoutKind::up_gate, 0})}) {
-      EXPECT_EQ(half_boxes(config, p).body_rows, half);
-      EXPECT_EQ(half_boxes(config, p).edge_rows, 0);
+      EXPECT_EQ(strip_boxes(config, p).body_rows, half);
+      EXPECT_EQ(strip_boxes(config, p).edge_rows, 0);
     }
   }
 }
@@ -206,7 +207,7 @@ TEST(Geometry, FewBoxesForBlocksThatTilesCut) {
   const auto boxes_of = [](int tile_n, std::int64_t block) {
     Config config = one_slab;
     config.tile_n = tile_n;
-    const HalfBoxes b = half_boxes(config, blocks_of(block));
+    const StripBoxes b = strip_boxes(config, blocks_of(block));
     return std::array{b.body_rows, b.edge_rows, b.count(tile_n / 2)};
   };
   EXPECT_EQ(boxes_of(192, 32), (std::array{96, 0, 1}));
@@ -217,7 +218,7 @@ TEST(Geometry, FewBoxesForBlocksThatTilesCut) {
   EXPECT_EQ(boxes_of(176, 64), (std::array{0, 8, 11})) << "a block of 64 need not lie in 88 rows as a whole";
 }
 
-// A consumer that asks for k-steps ahead looks into the next tile, no further.
+// A consumer that requests k-steps ahead looks into the next tile, no further.
 TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
   for (const auto& [hidden_size, fit] :
        {std::pair{1, false}, std::pair{128, false}, std::pair{129, true}, std::pair{4096, true}}) {
@@ -230,7 +231,7 @@ TEST(CompiledKernels, NeedNoThirdTileAtOnce) {
   }
 }
 
-// Producers with few registers ask for a half in one box: 64 rows take blocks of 32 and 64, and cut those of 24.
+// Producers with few registers request a half in one box: 64 rows take blocks of 32 and 64, and cut those of 24.
 TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
   constexpr Config few = two_of_four_bring;
   constexpr Config enough = swap_ab_of_four(192, 4);
@@ -242,7 +243,7 @@ TEST(CompiledKernels, AskForOneBoxWithFewRegisters) {
   }
 }
 
-// A consumer has the time of a product to ask for a k-step: two boxes for each half of the weights, no more.
+// A consumer has the time of a product to request a k-step: two boxes for each half of the weights, no more.
 TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
   constexpr Config halves_of_104{
       .tile_m = 256, .tile_n = 208, .stages = 3, .cluster_n = 2, .product = gate_up, .feed = Feed::consumers};
@@ -254,7 +255,7 @@ TEST(CompiledKernels, AskForFewBoxesWithoutProducers) {
     for (std::int64_t tokens = 65; tokens <= 65536; tokens = tokens * 3 / 2) {
       const Kernel* taken = choose(kernels(DType::bf16, Product::gate_up), blocks_of(block), tokens, {132, 4.3e12});
       ASSERT_NE(taken, nullptr);
-      const HalfBoxes boxes = half_boxes(taken->config, blocks_of(block));
+      const StripBoxes boxes = strip_boxes(taken->config, blocks_of(block));
       EXPECT_TRUE(taken->config.has_producers() || boxes.count(taken->config.tile_n / 2) <= 2)
           << name(taken->config) << ", " << block;
     }

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cuda/implementations.hpp"
+#include "cuda/kernel_grid.hpp"
 #include "cuda/sm90/cost_model.hpp"
 #include "cuda/sm90/geometry.hpp"
 #include "gated_problem.hpp"
-#include "kernel_grid.hpp"
 #include "model_sizes.hpp"
 
 // The sm_90 kernels that are compiled: what each should take, which one is taken, and that the tests on a GPU reach all
@@ -46,7 +46,7 @@ TEST(Eligibility, EveryKernelOfAGateInMemoryCanBeForced) {
                                              "256x192 cluster 1x2", "128x256 cluster 2x1", "128x224 cluster 2x1",
                                              "128x192 cluster 2x1 pingpong", "128x160 cluster 2x1 pingpong",
                                              "128x128 cluster 1x1 pingpong"}));
-  problem.hidden_size = 128;  // two k-steps: too few where consumers ask for them
+  problem.hidden_size = 128;  // two k-steps: too few where consumers request them
   EXPECT_EQ(sm90_products()->kernels(problem).size(), names.size() - 2);
 }
 
@@ -67,7 +67,7 @@ TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
   for (const auto& [D, F] : {std::pair{4096, 14336}, std::pair{8192, 28672}}) {
     const Problem problem = gated_problem(D, F, {LayoutKind::interleaved_gate_up, 16});
     const Config& taken = choose(kernels(DType::bf16, Product::gate_up), problem, 4096, h200)->config;
-    EXPECT_EQ(half_boxes(taken, problem).count(taken.tile_n / 2), 1) << name(taken);
+    EXPECT_EQ(strip_boxes(taken, problem).count(taken.tile_n / 2), 1) << name(taken);
   }
 }
 
@@ -228,7 +228,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
       ASSERT_TRUE(fits(c, problem));
       const Geometry g = geometry_of(c, problem, shape.tokens, clusters);
       (g.whole_tiles < g.cluster_tiles(c) ? split : whole) = true;
-      several_tiles = several_tiles || g.shares(c) > clusters;
+      several_tiles = several_tiles || g.work_tiles(c) > clusters;
       empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
       part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
       part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;

@@ -71,7 +71,7 @@ bool steps_are_even(const Config& c, const Layout& layout, std::int64_t F) {
 }
 
 // Whether the box that the copy engine brings of each half of a tile is the layout's rows, one after the other: a box
-// of whole blocks, or of rows within one, from where the tile's first row lies in its block (encode_half of
+// of whole blocks, or of rows within one, from where the tile's first row lies in its block (encode_strip of
 // tensor_map.hpp).
 template <int thirds>
 bool boxes_are_whole(const Config& c, const Layout& layout, std::int64_t F) {

@@ -9,7 +9,7 @@ inline constexpr Layout packed{LayoutKind::gate_up, 0};
 inline Problem problem(Op op, std::int64_t D, std::int64_t F, const Layout& layout = packed) {
   Problem p;
   p.op = op;
-  p.dtype = DType::bf16;
+  p.types = ElementTypes::all(DType::bf16);
   if (op == Op::gate_up) p.layout = layout;
   p.hidden_size = D;
   p.intermediate_size = F;
