@@ -82,6 +82,23 @@ def test_a_new_result_changes_its_figure(drawn, tmp_path):
     assert path.read_bytes() != drawn["cpu-light.svg"].read_bytes()
 
 
+def test_figures_whose_files_may_come_later_are_drawn_from_such_files(tmp_path):
+    """Of decoding there are trials under other names; of whole models a file as bench/llama_shaped.py writes it."""
+    machine = tmp_path / "results" / "h100"
+    machine.mkdir(parents=True)
+    shutil.copy(RESULTS / "h100" / "mlp_decode_second.json", machine / "mlp_decode.json")
+    rows = [
+        {"phase": phase, "batch": 1, "tokens": 512, "provider": provider, "tokens_per_second": 1e4 * ratio,
+         "ratio_vs_stock": ratio, "activation_bytes": memory}
+        for phase, memory in (("prefill", 10**9), ("decode", None)) for provider, ratio in (("stock", 1), ("patched", 1.25))
+    ]  # fmt: skip
+    context = {"gpu": "NVIDIA H100", "layers": 4, "hidden_size": 4096, "intermediate_size": 14336}
+    (machine / "llama_shaped.json").write_text(json.dumps({"context": context, "rows": rows}))
+    written = draw(Results(tmp_path / "results"), tmp_path / "out", only=["decode", "whole_model"])
+    assert [path.name for path in written] == [f"{name}-{theme}.svg" for name in ("decode", "whole_model")
+                                               for theme in ("light", "dark")]  # fmt: skip
+
+
 def report(*arguments):
     return subprocess.run([sys.executable, "-m", "gatefold.report", *map(str, arguments)], capture_output=True, text=True)
 
