@@ -98,6 +98,13 @@ typedef enum gatefold_bias {
   GATEFOLD_BIAS_DOWN = 4   // mlp: [D]
 } gatefold_bias;
 
+// What else a description wants: any of these, added together (gatefold_desc.flags).
+typedef enum gatefold_flag {
+  // A row of the output has the same bits whatever the number of tokens and the other rows are. What cannot promise that
+  // is passed over, forced or not; on a GPU long batches take several times as long.
+  GATEFOLD_FLAG_BATCH_INVARIANT = 1
+} gatefold_flag;
+
 typedef enum gatefold_device { GATEFOLD_DEVICE_CPU = 1, GATEFOLD_DEVICE_CUDA = 2 } gatefold_device;
 
 // What to compute. Zero-initialise, set struct_size = sizeof(gatefold_desc), then fill in what the op uses.
@@ -140,6 +147,11 @@ typedef struct gatefold_desc {
   // belongs to row j of the packed tensor, as checkpoints store gate_up_proj.bias beside gate_up_proj.weight (gpt-oss
   // interleaves both by 1). It is passed as `gate_bias`; GATEFOLD_BIAS_UP is then not set, and `up_bias` is null.
   uint64_t biases;
+
+  // mlp: so many tokens at a time, so that the workspace holds h [chunk_tokens, F] and no more. 0: all at once.
+  int64_t chunk_tokens;
+
+  uint64_t flags;  // gatefold_flag values added together
 } gatefold_desc;
 
 // An immutable choice of how to compute a description. Any number of threads may use one plan at a time.

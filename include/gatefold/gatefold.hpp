@@ -113,6 +113,8 @@ struct Desc {
   LeadingDimensions ld{};
   std::string implementation{};  // empty: Gatefold chooses
   Biases biases{};
+  std::int64_t chunk_tokens = 0;  // mlp: so many tokens at a time; 0: all
+  bool batch_invariant = false;   // the same bits for a row whatever batch it is in
 
   // The C description; it points into this object's implementation name.
   gatefold_desc c_desc() const {
@@ -140,6 +142,8 @@ struct Desc {
     desc.ld_out = ld.out;
     desc.implementation = implementation.empty() ? nullptr : implementation.c_str();
     desc.biases = biases.bits();
+    desc.chunk_tokens = chunk_tokens;
+    desc.flags = batch_invariant ? std::uint64_t{GATEFOLD_FLAG_BATCH_INVARIANT} : 0;
     return desc;
   }
 };

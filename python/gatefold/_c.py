@@ -66,6 +66,8 @@ class Desc(ctypes.Structure):
         ("ld_out", c_int64),
         ("implementation", c_char_p),
         ("biases", c_uint64),
+        ("chunk_tokens", c_int64),
+        ("flags", c_uint64),
     ]
 
 

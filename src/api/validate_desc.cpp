@@ -145,6 +145,20 @@ Status check_biases(const gatefold_desc& desc, Op op, const Layout& layout, Bias
   return {};
 }
 
+Status check_chunk(const gatefold_desc& desc, Op op, std::int64_t& chunk_tokens) {
+  if (op != Op::mlp) return must_be_zero("chunk_tokens", desc.chunk_tokens, op);
+  if (desc.chunk_tokens < 0) return invalid("chunk_tokens: ", desc.chunk_tokens, " is negative");
+  chunk_tokens = desc.chunk_tokens;
+  return {};
+}
+
+Status check_flags(const gatefold_desc& desc, bool& batch_invariant) {
+  constexpr std::uint64_t known = GATEFOLD_FLAG_BATCH_INVARIANT;
+  if ((desc.flags & ~known) != 0) return invalid("flags: ", desc.flags, " was given, but at most ", known, " is known");
+  batch_invariant = (desc.flags & GATEFOLD_FLAG_BATCH_INVARIANT) != 0;
+  return {};
+}
+
 Status resolve_pair(const gatefold_desc& desc, Problem& problem) {
   const std::int64_t F = desc.intermediate_size;
   const bool packed = problem.layout.packed();
@@ -207,6 +221,8 @@ Status validate(const gatefold_desc& desc, Problem& problem) {
   if (Status status = check_layout(desc, made.op, made.layout); !status.ok()) return status;
   if (Status status = check_activation(desc, made.op, made.activation); !status.ok()) return status;
   if (Status status = check_biases(desc, made.op, made.layout, made.biases); !status.ok()) return status;
+  if (Status status = check_chunk(desc, made.op, made.chunk_tokens); !status.ok()) return status;
+  if (Status status = check_flags(desc, made.batch_invariant); !status.ok()) return status;
   if (Status status = resolve_lds(desc, made); !status.ok()) return status;
   problem = made;
   return {};

@@ -62,6 +62,9 @@ class Implementation {
   // that nothing before it in the list wants; forced, it takes them all.
   virtual Verdict supports(const Problem& problem) const = 0;
 
+  // Has a row of the output the same bits for every number of tokens and whatever the other rows are?
+  virtual bool batch_invariant() const { return false; }
+
   // May throw std::exception: plan creation turns it into a status.
   virtual std::unique_ptr<Executor> prepare(const Problem& problem) const = 0;
 

@@ -98,6 +98,7 @@ class ActAndMulExecutor final : public Executor {
 class ActAndMul final : public Implementation {
  public:
   std::string_view name() const override { return "vector"; }
+  bool batch_invariant() const override { return true; }
   Verdict supports(const Problem& /*problem*/) const override { return {true, "one vectorised pass over the rows"}; }
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
     return std::make_unique<ActAndMulExecutor>(problem);

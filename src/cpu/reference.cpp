@@ -100,6 +100,7 @@ template <class ExecutorType>
 class Reference final : public Implementation {
  public:
   std::string_view name() const override { return "reference"; }
+  bool batch_invariant() const override { return true; }
   Verdict supports(const Problem& /*problem*/) const override {
     return {true, "double precision; takes everything, slowly"};
   }

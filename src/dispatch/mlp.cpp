@@ -1,5 +1,8 @@
 #include "dispatch/mlp.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #if GATEFOLD_WITH_CUDA
 #include "cuda/common/executor.hpp"
 #endif
@@ -17,6 +20,7 @@ Problem gate_up_of(const Problem& mlp) {
   problem.ld_down = 0;
   problem.ld_out = mlp.intermediate_size;
   problem.biases.down = false;
+  problem.chunk_tokens = 0;
   return problem;
 }
 
@@ -40,6 +44,7 @@ Problem down_of(const Problem& mlp) {
   problem.ld_up = mlp.ld_down;
   problem.ld_out = mlp.ld_out;
   problem.biases.up = mlp.biases.down;
+  problem.batch_invariant = mlp.batch_invariant;
   return problem;
 }
 
@@ -62,9 +67,46 @@ std::unique_ptr<Executor> on_one_device([[maybe_unused]] const Problem& problem,
   return steps;
 }
 
+// So many tokens at a time: the workspace is that of one chunk, and the chunks follow one another in stream order.
+class InChunks final : public Executor {
+ public:
+  InChunks(const Problem& problem, std::unique_ptr<Executor> whole)
+      : tokens_(problem.chunk_tokens),
+        x_bytes_(problem.ld_x * size_of(problem.types.x)),
+        out_bytes_(problem.ld_out * size_of(problem.types.out)),
+        whole_(std::move(whole)) {}
+
+  std::size_t workspace_size(std::int64_t max_tokens) const override {
+    return whole_->workspace_size(std::min(max_tokens, tokens_));
+  }
+  std::string describe(std::int64_t tokens) const override {
+    const std::string one = whole_->describe(std::min(tokens, tokens_));
+    return tokens <= tokens_ ? one : concat("chunks of ", tokens_, " tokens: ", one);
+  }
+  bool accepts(const Operands& operands) const override { return whole_->accepts(operands); }
+
+  Status run(const Operands& whole) const override {
+    for (std::int64_t first = 0; first < whole.tokens; first += tokens_) {
+      Operands chunk = whole;
+      chunk.tokens = std::min(tokens_, whole.tokens - first);
+      chunk.x = whole.x + first * x_bytes_;
+      chunk.out = whole.out + first * out_bytes_;
+      if (Status status = whole_->run(chunk); !status.ok()) return status;
+    }
+    return {};
+  }
+
+ private:
+  std::int64_t tokens_;
+  std::int64_t x_bytes_;
+  std::int64_t out_bytes_;
+  std::unique_ptr<Executor> whole_;
+};
+
 class ComposedMlp final : public Implementation {
  public:
   std::string_view name() const override { return "composed"; }
+  bool batch_invariant() const override { return true; }  // each product is chosen so
 
   Verdict supports(const Problem& problem) const override {
     // The last of each list takes everything; if it cannot, nothing can on this machine.
@@ -78,7 +120,9 @@ class ComposedMlp final : public Implementation {
     std::vector<Step> steps;
     steps.push_back({op_step(gate_up_of(problem)), operands_of_gate_up, problem.intermediate_size == 0});
     steps.push_back({op_step(down_of(problem)), operands_of_down});
-    return on_one_device(problem, std::make_unique<Steps>(Arena({row_bytes}), std::move(steps)));
+    std::unique_ptr<Executor> whole = std::make_unique<Steps>(Arena({row_bytes}), std::move(steps));
+    if (problem.chunk_tokens > 0) whole = std::make_unique<InChunks>(problem, std::move(whole));
+    return on_one_device(problem, std::move(whole));
   }
 };
 

@@ -63,6 +63,19 @@ Status check_kernel(const Implementation& implementation, const Problem& problem
                      to_string(problem.op), ", but ", kernels.empty() ? "one without a name" : joined(kernels));
 }
 
+// The implementation's own verdict; where a row must have the same bits in any batch, one implementation takes all
+// numbers of tokens.
+Verdict verdict_on(const Implementation& implementation, const Problem& problem) {
+  Verdict verdict = implementation.supports(problem);
+  if (!problem.batch_invariant || !verdict.eligible) return verdict;
+  if (!implementation.batch_invariant()) {
+    return {false, "not batch-invariant: a row's bits depend on the number of tokens"};
+  }
+  verdict.min_tokens = 0;
+  verdict.max_tokens = std::numeric_limits<std::int64_t>::max();
+  return verdict;
+}
+
 }  // namespace
 
 Status forced_by_environment(Op op, Device device, std::string& forced) {
@@ -96,7 +109,7 @@ Status Selection::make(const Problem& problem, std::string_view forced_text, Sel
   Selection made;
   bool reachable = true;  // could some run still fall through to the next candidate?
   for (const Implementation* implementation : list) {
-    Candidate candidate{implementation, implementation->supports(problem), nullptr};
+    Candidate candidate{implementation, verdict_on(*implementation, problem), nullptr};
     const bool is_forced = implementation->name() == forced;
     if (is_forced && !candidate.verdict.eligible) {
       return unsupported("implementation: ", forced, " cannot take this ", to_string(problem.op), ": ",

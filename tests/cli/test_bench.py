@@ -131,6 +131,15 @@ class Bench(ToolTest):
             fastest = table["rows"][0]["unit"]
             self.assertEqual(json.loads(done.stdout)["rows"][0]["unit"], "portable" if forced else fastest)
 
+    def test_chunk(self):
+        """Of so many tokens at a time; the intermediates are h of one chunk."""
+        cell = ("bench", "mlp", "--model", "smollm2-135m", "--device", "cpu", "--provider", "gatefold", *QUICK)
+        for tokens, chunk, left in ((24, 0, 24), (24, 8, 8), (24, 7, 7), (24, 24, 24), (24, 100, 24)):
+            row = self.table(*cell, "--tokens", str(tokens), "--chunk", str(chunk))["rows"][0]
+            self.assertEqual(row["bytes_intermediate"], 2 * left * 1536, (tokens, chunk))
+        self.bad("bench", *CELL, "--chunk", "4", words=["--chunk: 4", "mlp"])
+        self.bad("bench", "mlp", *CELL, "--chunk", "-1", words=["--chunk", "-1"])
+
     def test_no_peak(self):
         words = ["--roofline", '"reference"', "portable"]
         self.bad("bench", *CELL, "--roofline", "--impl", "reference", words=[*words, "gate_up of gatefold"])

@@ -8,7 +8,15 @@
 namespace gatefold::test {
 namespace {
 
-// No element further from the truth than its bound; mlp, which gatefold_check doesn't take at once, by our own.
+// On the CPU each kernel counts as an implementation: one for each instruction set. A GPU's have tests of their own.
+std::vector<std::string> forced_names(gatefold_op op, const std::string& implementation, gatefold_dtype dtype) {
+  if (device_memory().device() != GATEFOLD_DEVICE_CPU) return {implementation};
+  if (op == GATEFOLD_OP_ACT_AND_MUL) return {implementation};
+  return kernels_of({.op = op, .dtype = dtype, .tokens = 1, .hidden_size = 1, .intermediate_size = 1}, implementation);
+}
+
+}  // namespace
+
 void expect_within_bounds(Experiment& experiment, gatefold_data data) {
   if (experiment.spec().op != GATEFOLD_OP_MLP) {
     const gatefold_error_report report = experiment.check(data);
@@ -26,15 +34,6 @@ void expect_within_bounds(Experiment& experiment, gatefold_data data) {
                                          << truth[i].value << ", bound " << truth[i].bound;
   }
 }
-
-// On the CPU each kernel counts as an implementation: one for each instruction set. A GPU's have tests of their own.
-std::vector<std::string> forced_names(gatefold_op op, const std::string& implementation, gatefold_dtype dtype) {
-  if (device_memory().device() != GATEFOLD_DEVICE_CPU) return {implementation};
-  if (op == GATEFOLD_OP_ACT_AND_MUL) return {implementation};
-  return kernels_of({.op = op, .dtype = dtype, .tokens = 1, .hidden_size = 1, .intermediate_size = 1}, implementation);
-}
-
-}  // namespace
 
 std::vector<Target> targets(const std::vector<gatefold_op>& ops) {
   std::vector<Target> result;

@@ -31,6 +31,9 @@ std::string target_name(const testing::TestParamInfo<Target>& info);
 // parts of each number, of which an infinite one's are not.
 std::vector<Target> products_of_special_values();
 
+// No element further from the truth than its bound; mlp, which gatefold_check doesn't take at once, by our own.
+void expect_within_bounds(Experiment& experiment, gatefold_data data);
+
 class TargetTest : public testing::TestWithParam<Target> {
  protected:
   Spec spec(std::int64_t tokens, std::int64_t hidden_size, std::int64_t intermediate_size) const {

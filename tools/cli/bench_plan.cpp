@@ -47,11 +47,16 @@ BenchPlan::BenchPlan(const BenchOptions& options)
       dtype(parse_dtype(options.dtype)),
       layout(parse_layout(options.layout)),
       implementation(options.implementation),
+      chunk(options.chunk),
       tokens(options.tokens.empty() ? default_tokens(device) : options.tokens) {
   options.output.validate();
   options.timing.validate();
   require_known_implementation(device, implementation);
   for (const std::string& op : options.ops) ops.push_back(parse_op(op));
+  require_at_least("--chunk", chunk, 0);
+  if (chunk > 0 && std::ranges::find(ops, GATEFOLD_OP_MLP) == ops.end()) {
+    checkpoint::throw_input_error("--chunk: ", chunk, " tokens of an mlp, which is none of the ops");
+  }
   for (const std::string& model : options.models.empty() ? default_models(device) : options.models) {
     shapes.push_back(shape_of(checkpoint::find_preset(model), options.tp));
   }
@@ -72,7 +77,8 @@ Block BenchPlan::block(const Shape& shape, std::int64_t token_count) const {
               .hidden_size = shape.hidden_size,
               .intermediate_size = shape.intermediate_size,
               .tokens = token_count,
-              .implementation = implementation};
+              .implementation = implementation,
+              .chunk_tokens = chunk};
   require_addressable(block);
   return block;
 }

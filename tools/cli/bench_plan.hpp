@@ -24,6 +24,7 @@ struct BenchOptions {
   std::string device = "auto";
   std::string implementation;
   std::uint64_t seed = 0;
+  std::int64_t chunk = 0;  // of mlp's tokens; 0: all at once
   bool roofline = false;
   TimingOptions timing;
   OutputOptions output;
@@ -40,6 +41,7 @@ struct BenchPlan {
   gatefold_dtype dtype;
   Layout layout;
   std::string implementation;
+  std::int64_t chunk;
   std::vector<gatefold_op> ops;
   std::vector<Shape> shapes;
   std::vector<std::int64_t> tokens;

@@ -20,6 +20,7 @@ struct Block {
   std::int64_t tokens = 0;             // T
   std::string implementation{};        // forced by name, for the ops that have one of that name
   Biases biases{};                     // of a packed layout `gate` stands for the one vector of both halves
+  std::int64_t chunk_tokens = 0;       // mlp as one op: so many tokens at a time; 0: all
 
   std::int64_t element() const { return size_of(dtype); }
   std::size_t bytes(std::int64_t rows, std::int64_t columns) const {

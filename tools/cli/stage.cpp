@@ -112,6 +112,9 @@ Work mlp_work(const Block& block) {
   Work work = product_work(block, block.hidden_size, block.intermediate_size, Leaves::y);
   work.cost += first.cost;
   work.bytes_inside = first.bytes_left;
+  if (block.chunk_tokens > 0 && block.chunk_tokens < block.tokens) {
+    work.bytes_inside = work.bytes_inside / block.tokens * block.chunk_tokens;
+  }
   return work;
 }
 
@@ -248,6 +251,7 @@ StagePtr mlp(const Block& block) {
              .down = block.intermediate_size,
              .out = block.hidden_size};
   desc.biases = block.biases;
+  desc.chunk_tokens = block.chunk_tokens;
   return make_op(desc, block, mlp_work(block), [packed](const Tensors& t) {
     return Args{.x = t.x,
                 .gate = t.w_gate,

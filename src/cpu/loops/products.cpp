@@ -254,6 +254,7 @@ class LoopsExecutor final : public Executor {
 class Loops final : public Implementation {
  public:
   std::string_view name() const override { return "loops"; }
+  bool batch_invariant() const override { return true; }
 
   Verdict supports(const Problem& problem) const override {
     if (problem.hidden_size == 0) return {false, "needs D > 0"};  // rows of nothing may be null

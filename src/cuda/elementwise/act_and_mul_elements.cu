@@ -30,6 +30,7 @@ class Executor final : public DeviceExecutor {
 class ElementWise final : public Implementation {
  public:
   std::string_view name() const override { return "simt"; }
+  bool batch_invariant() const override { return true; }
   Verdict supports(const Problem& /*problem*/) const override {
     return require_capability(least_capability, no_upper_capability, "element by element; takes everything");
   }

@@ -72,6 +72,7 @@ std::string obstacle(const Problem& p) {
 class Vectorised final : public Implementation {
  public:
   std::string_view name() const override { return "vectors"; }
+  bool batch_invariant() const override { return true; }
   Verdict supports(const Problem& problem) const override {
     Verdict verdict = require_capability(least_capability, no_upper_capability, "16-byte accesses");
     if (!verdict.eligible) return verdict;

@@ -26,6 +26,7 @@
 //     name_of(kernel)                 what --impl "family:NAME" forces
 //     takes_biases()                  whether its epilogues add them
 //     takes_row_scale(op)             whether they multiply each token's sums by its factor
+//     batch_invariant()               whether a row's bits are the same by each of its kernels, in any batch
 //     copied(op)                      the tensors that are copied in pieces of 16 bytes
 //     refusal(problem)                why none of its kernels can take these sizes and strides, or ""
 //     fits(kernel, problem)           whether this one can, and
@@ -147,6 +148,8 @@ class FamilyProducts final : public Implementation {
     verdict.every_pointer = false;
     return verdict;
   }
+
+  bool batch_invariant() const override { return family_.batch_invariant(); }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
     return std::make_unique<FamilyExecutor<Family>>(family_, problem, fitting(problem));

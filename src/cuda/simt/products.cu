@@ -80,6 +80,7 @@ template <Product product>
 class Simt final : public Implementation {
  public:
   std::string_view name() const override { return "simt"; }
+  bool batch_invariant() const override { return true; }
   Verdict supports(const Problem& problem) const override {
     if (problem.row_scale && product == Product::gemm_gated) return {false, "takes no row_scale"};
     return require_capability(least_capability, no_upper_capability, "plain fp32 arithmetic; takes everything, slowly");

@@ -44,6 +44,7 @@ struct Family {
 
   bool takes_biases() const { return true; }
   bool takes_row_scale(Op /*op*/) const { return false; }
+  bool batch_invariant() const { return true; }
 
   std::string name_of(const Kernel& kernel) const { return concat(Config::rows, "x", kernel.config.tokens); }
 

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "ops/targets.hpp"
+#include "support/element.hpp"
+
+// What a description may want beside an op: the same bits for a row in any batch, and an mlp in chunks of tokens.
+namespace gatefold::test {
+namespace {
+
+// By whatever implementation is chosen: one target of each op and element type.
+std::vector<Target> chosen_targets() {
+  std::vector<Target> found;
+  for (const Target& target : all_targets()) {
+    const auto same = [&](const Target& other) { return other.op == target.op && other.dtype == target.dtype; };
+    if (std::ranges::none_of(found, same)) found.push_back({target.op, "", target.dtype});
+  }
+  return found;
+}
+
+class BatchInvariant : public testing::TestWithParam<Target> {};
+INSTANTIATE_TEST_SUITE_P(All, BatchInvariant, testing::ValuesIn(chosen_targets()), target_name);
+
+const void* behind(const void* base, std::int64_t bytes) { return static_cast<const std::byte*>(base) + bytes; }
+
+TEST_P(BatchInvariant, ARowHasTheSameBitsInEveryBatch) {
+  const auto [op, implementation, dtype] = GetParam();
+  constexpr std::int64_t tokens = 200;
+  Random random = test_random();
+  Experiment experiment({.op = op,
+                         .dtype = dtype,
+                         .activation = Activation::silu(),
+                         .tokens = tokens,
+                         .hidden_size = 1160,
+                         .intermediate_size = 264,
+                         .biases = op == GATEFOLD_OP_ACT_AND_MUL ? Biases{} : every_bias},
+                        random);
+  Desc desc = experiment.desc();
+  desc.batch_invariant = true;
+  const Plan plan(desc);
+  experiment.run(plan);
+  const std::vector<std::byte> all = experiment.out_bytes();
+  const std::int64_t element = static_cast<std::int64_t>(element_size(dtype));
+  const std::int64_t row_bytes = experiment.columns() * element;
+
+  for (const std::int64_t batch : {1, 8, 17, 64, 65, 199}) {
+    for (const std::int64_t begin : {std::int64_t{0}, tokens - batch}) {
+      Tensor out = experiment.make_out();
+      Tensor workspace = experiment.make_workspace(plan);
+      out.upload();
+      workspace.upload();
+      Args some = experiment.device_args(out, workspace);
+      some.tokens = batch;
+      if (some.x != nullptr) some.x = behind(some.x, begin * experiment.spec().hidden_size * element);
+      if (op == GATEFOLD_OP_ACT_AND_MUL || op == GATEFOLD_OP_GEMM_GATED)
+        some.gate = behind(some.gate, begin * row_bytes);
+      if (op == GATEFOLD_OP_ACT_AND_MUL) some.up = behind(some.up, begin * row_bytes);
+      plan.run(some);
+      out.download();
+      for (std::int64_t t = 0; t < batch; ++t) {
+        const std::byte* row = out.host() + t * row_bytes;
+        ASSERT_TRUE(std::equal(row, row + row_bytes, all.begin() + (begin + t) * row_bytes))
+            << "row " << begin + t << " of a batch of " << batch << " from " << begin << " on";
+      }
+    }
+  }
+}
+
+TEST_P(BatchInvariant, OneImplementationTakesEveryNumberOfTokens) {
+  Random random = test_random();
+  const Experiment experiment({.op = GetParam().op,
+                               .dtype = GetParam().dtype,
+                               .activation = Activation::silu(),
+                               .tokens = 1,
+                               .hidden_size = 64,
+                               .intermediate_size = 64},
+                              random);
+  Desc desc = experiment.desc();
+  desc.batch_invariant = true;
+  const Plan plan(desc);
+  const std::string taken(plan.implementation(1));
+  for (const std::int64_t tokens : {0, 16, 17, 64, 65, 512, 65536}) {
+    EXPECT_EQ(std::string(plan.implementation(tokens)), taken) << tokens << " tokens";
+  }
+  for (const Candidate& candidate : plan.explain(512)) {
+    if (candidate.eligible) continue;
+    EXPECT_FALSE(candidate.chosen) << candidate.name;
+    EXPECT_FALSE(candidate.reason.empty()) << candidate.name;
+  }
+}
+
+std::vector<Target> composed_targets() {
+  std::vector<Target> found = targets({GATEFOLD_OP_MLP});
+  std::erase_if(found, [](const Target& target) { return target.implementation != "composed"; });
+  return found;
+}
+
+class Chunks : public TargetTest {};
+INSTANTIATE_TEST_SUITE_P(All, Chunks, testing::ValuesIn(composed_targets()), target_name);
+
+TEST_P(Chunks, AreRightAndNeedTheWorkspaceOfOne) {
+  constexpr std::int64_t tokens = 150;
+  Random random = test_random();
+  Spec s = spec(tokens, 136, 264);
+  s.padding = {.x = 8, .out = 8};
+  s.biases = every_bias;
+  Experiment experiment(s, random);
+  const Plan whole(experiment.desc("composed"));
+  experiment.run(whole);
+  const std::vector<std::byte> at_once = experiment.out_bytes();
+  for (const std::int64_t chunk : {1, 7, 64, 149, 150, 151}) {
+    SCOPED_TRACE(testing::Message() << "chunks of " << chunk);
+    Desc desc = experiment.desc("composed");
+    desc.chunk_tokens = chunk;
+    const Plan plan(desc);
+    EXPECT_EQ(plan.workspace_size(tokens), whole.workspace_size(std::min(chunk, tokens)));
+    EXPECT_EQ(plan.workspace_size(1'000'000), whole.workspace_size(chunk));
+    experiment.run(plan);
+    expect_within_bounds(experiment, GATEFOLD_DATA_ZERO_MEAN);
+    // A row's bits are the same in every batch there.
+    if (device_memory().device() == GATEFOLD_DEVICE_CPU) {
+      EXPECT_EQ(experiment.out_bytes(), at_once);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gatefold::test
