@@ -4,12 +4,23 @@
 namespace gatefold::cpu {
 namespace {
 
-struct Float : Avx512Sums {
-  using Element = float;
+// What the types have in common: they are multiplied in fp32.
+struct Fp32Products : Avx512Sums {
   using Operand = __m512;
+  static constexpr int pairs = 1;
+  static constexpr std::int64_t wide_from = 64;
+  static constexpr std::int64_t wide_least_depth = 1024;
+  static constexpr std::int64_t wide_least_terms = 0;
+
+  static GATEFOLD_LOOP __m512 as_floats(Operand operand) { return operand; }
+  static GATEFOLD_LOOP Operand from_floats(__m512 words) { return words; }
+  static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) { return _mm512_fmadd_ps(a, b, sum); }
+};
+
+struct Float : Fp32Products {
+  using Element = float;
   static constexpr bool in_place = true;
   static constexpr int parts = 1;
-  static constexpr int pairs = 1;
   static constexpr std::int64_t step = 16;
   static constexpr std::int64_t k_block = 1024;
 
@@ -17,16 +28,13 @@ struct Float : Avx512Sums {
   static GATEFOLD_LOOP Operand load_rest(const float* from, int /*part*/, int count) {
     return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1U), from);
   }
-  static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) { return _mm512_fmadd_ps(a, b, sum); }
 };
 
 // One conversion of a row's step serves six tokens.
-struct Fp16 : Avx512Sums {
+struct Fp16 : Fp32Products {
   using Element = std::uint16_t;
-  using Operand = __m512;
   static constexpr bool in_place = false;
   static constexpr int parts = 1;
-  static constexpr int pairs = 1;
   static constexpr std::int64_t step = 16;
   static constexpr std::int64_t k_block = 1024;
 
@@ -36,16 +44,13 @@ struct Fp16 : Avx512Sums {
   static GATEFOLD_LOOP Operand load_rest(const Element* from, int /*part*/, int count) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(static_cast<__mmask16>((1U << count) - 1U), from));
   }
-  static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) { return _mm512_fmadd_ps(a, b, sum); }
 };
 
 // Two bf16 share a word: the first becomes an fp32 by a shift, the second by a mask.
-struct BFloat : Avx512Sums {
+struct BFloat : Fp32Products {
   using Element = std::uint16_t;
-  using Operand = __m512;
   static constexpr bool in_place = false;
   static constexpr int parts = 2;
-  static constexpr int pairs = 1;
   static constexpr std::int64_t step = 32;
   static constexpr std::int64_t k_block = 1024;
 
@@ -57,7 +62,6 @@ struct BFloat : Avx512Sums {
   static GATEFOLD_LOOP Operand load_rest(const Element* from, int part, int count) {
     return widen(_mm512_maskz_loadu_epi16((std::uint32_t{1} << count) - 1U, from), part);
   }
-  static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) { return _mm512_fmadd_ps(a, b, sum); }
 };
 
 constexpr Kernel kernels[] = {make_wide_kernel<Float>("avx512", DType::fp32),

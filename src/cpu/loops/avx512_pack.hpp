@@ -3,14 +3,19 @@
 #include "cpu/loops/avx512_sums.hpp"
 #include "cpu/loops/avx512_transpose.hpp"
 
-// Weights and x as avx512_wide.hpp multiplies them: in fp32, by the lane of nest.hpp's vectors that an element falls
-// in, and by its position among those of its lane. [lane][position][64 rows] and [lane][position][12 tokens].
+// Weights and x as avx512_wide.hpp multiplies them: in words of 32 bits, an fp32 or the two bf16 of a product of pairs,
+// by the lane of nest.hpp's vectors that a word falls in, and by its position among those of its lane.
+// [lane][position][64 rows] and [lane][position][12 tokens].
 namespace gatefold::cpu {
 namespace {
 
 constexpr std::int64_t wide_rows = 64;
 constexpr std::int64_t wide_group = 12;  // tokens
 constexpr std::int64_t wide_lanes = 16;
+
+// The lanes lie in the order in which the fold of nest.hpp's tiles adds them: 0 + 8, 4 + 12, their sum, then 2 + 10 ...
+// That is the order of the numbers with their bits reversed, so it is its own inverse.
+constexpr int lane_order[wide_lanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 
 // Of the positions of a lane in a block: floats from one lane to the next. A line more than there is, so that the 16
 // stores of a transposed vector don't meet in one set of the cache.
@@ -37,13 +42,14 @@ GATEFOLD_LOOP void pack_position(const std::byte* const* row, int rows, std::int
     if (r >= rows) {
       v[r] = _mm512_setzero_ps();
     } else {
-      v[r] =
-          depth - k < Policy::step ? Policy::load_rest(at, part, static_cast<int>(depth - k)) : Policy::load(at, part);
+      v[r] = Policy::as_floats(depth - k < Policy::step ? Policy::load_rest(at, part, static_cast<int>(depth - k))
+                                                        : Policy::load(at, part));
     }
   }
   transpose(v);
 #pragma GCC unroll 16
-  for (std::int64_t lane = 0; lane < wide_lanes; ++lane) _mm512_storeu_ps(out + lane * lane_stride, v[lane]);
+  for (std::int64_t lane = 0; lane < wide_lanes; ++lane)
+    _mm512_storeu_ps(out + lane * lane_stride, v[lane_order[lane]]);
 }
 
 // A block of 16 rows.

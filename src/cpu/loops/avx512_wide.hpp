@@ -4,6 +4,10 @@
 
 // Many tokens by AVX-512: 64 rows of weights beside each other in four vectors, times one element of x at a time.
 //
+// Of a policy it takes besides what nest.hpp lists: as_floats and from_floats, between an operand and a vector of its
+// words, and the tokens, terms of a sum, and terms of a row's sums in all from which packing pays
+// (docs/kernels/cpu.md): wide_from, wide_least_depth, wide_least_terms.
+//
 //   for each block of k_block elements of the sums
 //     for each 64 rows of weights                     packed[lane][position][64 rows], in the second-level cache
 //       for each 12 tokens                            packed once for a run: [lane][position][12 tokens]
@@ -24,14 +28,15 @@ constexpr std::int64_t wide_tokens = 6;
 constexpr std::int64_t wide_tiles = wide_group / wide_tokens;
 constexpr std::int64_t fold_levels = 4;  // of 16 lanes
 
-// With fewer tokens packing costs more than it saves; with shorter sums, lanes end too often (docs/kernels/cpu.md).
-constexpr std::int64_t wide_from = 64;
-constexpr std::int64_t wide_least_depth = 1024;
-
 using WideSums = __m512[wide_tokens][wide_vectors];
 constexpr std::int64_t tile_floats = wide_tokens * wide_vectors * 16;
 
+// Lines of x that are brought to the second-level cache so far ahead: where x is larger than the caches, its lines come
+// from memory, and the processor's own fetch begins anew with every page.
+constexpr std::int64_t x_ahead = wide_lanes * x_lane(64);
+
 // One lane of a tile's sums.
+template <class Policy>
 GATEFOLD_LOOP void multiply_lane(const float* weights, const float* x, std::int64_t positions, WideSums& sums) {
 #pragma GCC unroll 8
   for (std::int64_t t = 0; t < wide_tokens; ++t) {
@@ -40,14 +45,17 @@ GATEFOLD_LOOP void multiply_lane(const float* weights, const float* x, std::int6
   }
 #pragma GCC unroll 2
   for (std::int64_t i = 0; i < positions; ++i) {
-    __m512 rows[wide_vectors];
+    __builtin_prefetch(x + i * wide_group + x_ahead, 0, 2);
+    typename Policy::Operand rows[wide_vectors];
 #pragma GCC unroll 4
-    for (std::int64_t v = 0; v < wide_vectors; ++v) rows[v] = _mm512_load_ps(weights + i * wide_rows + v * 16);
+    for (std::int64_t v = 0; v < wide_vectors; ++v) {
+      rows[v] = Policy::from_floats(_mm512_load_ps(weights + i * wide_rows + v * 16));
+    }
 #pragma GCC unroll 8
     for (std::int64_t t = 0; t < wide_tokens; ++t) {
-      const __m512 factor = _mm512_set1_ps(x[i * wide_group + t]);
+      const auto factor = Policy::from_floats(_mm512_set1_ps(x[i * wide_group + t]));
 #pragma GCC unroll 4
-      for (std::int64_t v = 0; v < wide_vectors; ++v) sums[t][v] = _mm512_fmadd_ps(rows[v], factor, sums[t][v]);
+      for (std::int64_t v = 0; v < wide_vectors; ++v) sums[t][v] = Policy::multiply_add(rows[v], factor, sums[t][v]);
     }
   }
 }
@@ -111,7 +119,7 @@ GATEFOLD_LOOP void add_quads(const WideSums& sums, const WideOut& out) {
   }
 }
 
-// Lines of the next block's weights, brought to the second-level cache meanwhile.
+// Lines of the weights that come next, of 64 rows in one block, brought to the second-level cache meanwhile.
 struct WideAhead {
   const std::byte* const* rows;
   std::int64_t offset;
@@ -128,20 +136,19 @@ GATEFOLD_LOOP void fetch_weights(WideAhead& ahead) {
   }
 }
 
-// 64 rows with up to 12 tokens in one block. The lanes come in the order in which the fold of nest.hpp's tiles adds
-// them: 0 + 8, 4 + 12, their sum, then 2 + 10 ... Sums wait where the bits of the count say that the other half of
+// 64 rows with up to 12 tokens in one block. Sums wait where the bits of the count of lanes say that the other half of
 // their pair is still to come.
-inline void multiply_wide_group(const float* weights, const float* x, std::int64_t positions, float* waiting,
-                                WideOut out, WideAhead& ahead) {
-  static constexpr int lane_order[wide_lanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+template <class Policy>
+void multiply_wide_group(const float* weights, const float* x, std::int64_t positions, float* waiting, WideOut out,
+                         WideAhead& ahead) {
   const std::int64_t tokens = out.tokens;
   for (int done = 0; done < wide_lanes; ++done) {
-    const int lane = lane_order[done];
     for (std::int64_t token = 0; token < tokens; token += wide_tokens) {
       float* mine = waiting + token / wide_tokens * fold_levels * tile_floats;
       fetch_weights(ahead);
       WideSums sums;
-      multiply_lane(weights + lane * weights_lane(positions), x + lane * x_lane(positions) + token, positions, sums);
+      multiply_lane<Policy>(weights + done * weights_lane(positions), x + done * x_lane(positions) + token, positions,
+                            sums);
       int level = 0;
       for (; (done >> level & 1) != 0; ++level) add_waiting(sums, mine + level * tile_floats);
       if (level < fold_levels) {
@@ -160,6 +167,25 @@ template <class Policy>
 constexpr std::int64_t weights_floats = wide_lanes * weights_lane(positions_in_block<Policy>);
 constexpr std::int64_t waiting_floats = wide_tiles * fold_levels * tile_floats;
 
+// After 64 rows of a block come the panel's next ones, its first ones further on, or the first ones of the next panel.
+template <class Policy>
+WideAhead ahead_of(const PanelProduct& p, std::int64_t row, const Block& block) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(typename Policy::Element));
+  const std::byte* const* rows = p.rows + row + wide_rows;
+  Block next = block;
+  if (row + 2 * wide_rows > p.row_count) {
+    rows = p.rows;
+    next = block_from<Policy>(block.begin + block.count, p.depth);
+  }
+  if (next.count == 0) {
+    rows = p.next_rows;
+    next = block_from<Policy>(0, p.depth);
+  }
+  const std::int64_t lines = rows == nullptr ? 0 : next.count / line;
+  const std::int64_t tiles = (p.tokens + wide_tokens - 1) / wide_tokens * wide_lanes;
+  return {rows, next.begin / line * 64, 0, lines * wide_rows / tiles + 1, lines};
+}
+
 // 64 rows of a panel in one block.
 template <class Policy>
 void multiply_wide_rows(const PanelProduct& p, std::int64_t row, const Block& block) {
@@ -168,19 +194,14 @@ void multiply_wide_rows(const PanelProduct& p, std::int64_t row, const Block& bl
   for (std::int64_t r = 0; r < wide_rows; r += 16) {
     pack_block<Policy>(p.rows + row + r, 16, block, weights + r, wide_rows, weights_lane(positions));
   }
-  const bool last = row + wide_rows >= p.row_count;
-  const std::int64_t next = last ? block.begin + block.count : block.begin;
-  const std::int64_t bytes = static_cast<std::int64_t>(sizeof(typename Policy::Element));
-  const std::int64_t lines = next < p.depth ? block_from<Policy>(next, p.depth).count * bytes / 64 : 0;
-  const std::int64_t tiles = (p.tokens + wide_tokens - 1) / wide_tokens * wide_lanes;
-  WideAhead ahead{p.rows + (last ? 0 : row + wide_rows), next * bytes, 0, lines * wide_rows / tiles + 1, lines};
+  WideAhead ahead = ahead_of<Policy>(p, row, block);
   for (std::int64_t token = 0; token < p.tokens; token += wide_group) {
     const std::int64_t left = p.tokens - token;
-    multiply_wide_group(weights, packed_x_at<Policy>(p.packed, block, p.group + token / wide_group), positions,
-                        weights + weights_floats<Policy>,
-                        {p.sums + row * p.tokens + token * tile_rows_of, p.tokens * tile_rows_of,
-                         left < wide_group ? left : wide_group, block.begin == 0},
-                        ahead);
+    multiply_wide_group<Policy>(weights, packed_x_at<Policy>(p.packed, block, p.group + token / wide_group), positions,
+                                weights + weights_floats<Policy>,
+                                {p.sums + row * p.tokens + token * tile_rows_of, p.tokens * tile_rows_of,
+                                 left < wide_group ? left : wide_group, block.begin == 0},
+                                ahead);
   }
 }
 
@@ -195,7 +216,7 @@ GATEFOLD_LOOP PanelProduct rows_from(const PanelProduct& p, std::int64_t row) {
 
 template <class Policy>
 void multiply_wide_panel(const PanelProduct& p) {
-  static_assert(Policy::tile_tokens == wide_tokens && Policy::pairs == 1);
+  static_assert(Policy::tile_tokens == wide_tokens);
   if (p.packed.groups == 0) return multiply_panel<Policy>(p);
   const std::int64_t whole = p.row_count / wide_rows * wide_rows;
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
@@ -210,8 +231,9 @@ template <class Policy>
 constexpr Kernel make_wide_kernel(const char* name, DType dtype) {
   Kernel kernel = make_kernel<Policy>(name, dtype);
   kernel.multiply = multiply_wide_panel<Policy>;
-  kernel.packed_from = wide_from;
-  kernel.packed_least_depth = wide_least_depth;
+  kernel.packed_from = Policy::wide_from;
+  kernel.packed_least_depth = Policy::wide_least_depth;
+  kernel.packed_least_terms = Policy::wide_least_terms;
   kernel.packed_scratch_bytes = (narrow_floats<Policy> + weights_floats<Policy> + waiting_floats) * 4;
   kernel.packed_tokens = wide_group;
   kernel.packed_bytes = wide_x_bytes<Policy>;

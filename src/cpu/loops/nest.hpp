@@ -97,9 +97,9 @@ GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<
   }
 }
 
-// sums[t][r] (+)= x[t] . rows[r] over `count` elements. The next rows are asked for on the way.
-template <class Policy, int tokens, bool prefetch>
-GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Policy>& next,
+// sums[t][r] (+)= x[t] . rows[r] over `count` elements. The first `fetched` of the rows ahead are asked for on the way.
+template <class Policy, int tokens, int fetched>
+GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Policy>& ahead,
                                  const TileTokens<Policy>& x, std::int64_t count, float* out, bool first) {
   typename Policy::Vector sums[tokens][tile_rows_of];
 #pragma GCC unroll 8
@@ -109,9 +109,9 @@ GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Po
   }
   std::int64_t k = 0;
   for (; k + Policy::step <= count; k += Policy::step) {
-    if constexpr (prefetch) {
+    if constexpr (fetched > 0) {
 #pragma GCC unroll 4
-      for (int r = 0; r < tile_rows_of; ++r) __builtin_prefetch(next.row[r] + k, 0, 3);
+      for (int r = 0; r < fetched; ++r) __builtin_prefetch(ahead.row[r] + k, 0, 3);
     }
     multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
   }
@@ -121,41 +121,78 @@ GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Po
 
 // A panel's rows from element `begin` on.
 template <class Policy>
-GATEFOLD_LOOP TileRows<Policy> rows_at(const PanelProduct& p, std::int64_t row, std::int64_t begin) {
+GATEFOLD_LOOP TileRows<Policy> rows_at(const std::byte* const* of_panel, std::int64_t row, std::int64_t begin) {
   TileRows<Policy> rows;
   for (int r = 0; r < tile_rows_of; ++r) {
-    rows.row[r] = reinterpret_cast<const typename Policy::Element*>(p.rows[row + r]) + begin;
+    rows.row[r] = reinterpret_cast<const typename Policy::Element*>(of_panel[row + r]) + begin;
   }
   return rows;
 }
+
+// How far ahead rows are asked for where each is read once, from memory: a tile's.
+constexpr std::int64_t lead_rows = tile_rows_of;
 
 struct Block {
   std::int64_t begin;
   std::int64_t count;
 };
 
-// All rows of a panel with a tile's tokens.
-template <class Policy, int tokens, bool prefetch>
-void multiply_rows(const PanelProduct& p, const Block& block, const TileTokens<Policy>& x, std::int64_t token) {
-  for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
-    // After the last rows come the first ones, further on.
-    const bool last = row + tile_rows_of == p.row_count;
-    const TileRows<Policy> next =
-        prefetch ? rows_at<Policy>(p, last ? 0 : row + tile_rows_of, last ? block.begin + block.count : block.begin)
-                 : TileRows<Policy>{};
-    float* out = p.sums + row * p.tokens + token * tile_rows_of;
-    multiply_tile<Policy, tokens, prefetch>(rows_at<Policy>(p, row, block.begin), next, x, block.count, out,
-                                            block.begin == 0);
-  }
-}
+// The rows that tiles ask for ahead of their turn: those of this panel, block by block, then the first block of the
+// next panel's. With tokens of one tile they are a tile's rows further on. Else they are a whole block further, and
+// spread over all tiles, so that memory is read while later tokens are multiplied, not only during the first ones.
+struct Later {
+  const PanelProduct& panel;
+  std::int64_t k_block;
+  std::int64_t passes;     // over the rows of a block, each with a tile's tokens
+  std::int64_t begin = 0;  // of the block that they are in
+  std::int64_t row = 0;    // the next one
+  std::int64_t due = 0;    // in parts of a row, as many as there are passes
+  bool beyond = false;     // this panel
 
+  GATEFOLD_LOOP void start() {
+    row = passes == 1 ? lead_rows : panel.row_count;
+    turn_over();
+  }
+
+  GATEFOLD_LOOP void turn_over() {
+    if (row < panel.row_count) return;
+    row -= panel.row_count;
+    begin += k_block;
+    if (begin < panel.depth) return;
+    begin = 0;
+    beyond = true;
+  }
+
+  // Of the rows that are due with a tile, their addresses to `out`; how many there are: at most a tile's.
+  template <class Policy>
+  GATEFOLD_LOOP int take(TileRows<Policy>& out) {
+    int count = 0;
+    for (due += tile_rows_of; due >= passes; due -= passes) {
+      const std::byte* const* rows = beyond ? panel.next_rows : panel.rows;
+      if (rows == nullptr) continue;
+      out.row[count++] = reinterpret_cast<const typename Policy::Element*>(rows[row]) + begin;
+      ++row;
+      turn_over();
+    }
+    return count;
+  }
+};
+
+// All rows of a panel with a tile's tokens.
 template <class Policy, int tokens>
-GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, const TileTokens<Policy>& x,
-                                   std::int64_t token) {
-  if (token == 0) {
-    multiply_rows<Policy, tokens, true>(p, block, x, token);
-  } else {
-    multiply_rows<Policy, tokens, false>(p, block, x, token);
+void multiply_rows(const PanelProduct& p, const Block& block, const TileTokens<Policy>& x, std::int64_t token,
+                   Later& later) {
+  const bool first = block.begin == 0;
+  for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
+    const TileRows<Policy> rows = rows_at<Policy>(p.rows, row, block.begin);
+    float* out = p.sums + row * p.tokens + token * tile_rows_of;
+    TileRows<Policy> ahead{};
+    switch (later.take(ahead)) {
+      case 0: multiply_tile<Policy, tokens, 0>(rows, ahead, x, block.count, out, first); break;
+      case 1: multiply_tile<Policy, tokens, 1>(rows, ahead, x, block.count, out, first); break;
+      case 2: multiply_tile<Policy, tokens, 2>(rows, ahead, x, block.count, out, first); break;
+      default: multiply_tile<Policy, tokens, tile_rows_of>(rows, ahead, x, block.count, out, first); break;
+    }
   }
 }
 
@@ -192,25 +229,38 @@ GATEFOLD_LOOP TileTokens<Policy> tokens_at(const PanelProduct& p, const Block& b
   }
 }
 
+// The tokens of one pass, as many as the template of its loops wants.
+template <class Policy>
+GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, std::int64_t token, std::int64_t count,
+                                   Later& later) {
+  constexpr auto limited = [](int tokens) { return tokens < Policy::tile_tokens ? tokens : Policy::tile_tokens; };
+  const TileTokens<Policy> x = tokens_at<Policy>(p, block, token, count);
+  switch (count) {
+    case 1: multiply_rows<Policy, limited(1)>(p, block, x, token, later); break;
+    case 2: multiply_rows<Policy, limited(2)>(p, block, x, token, later); break;
+    case 3: multiply_rows<Policy, limited(3)>(p, block, x, token, later); break;
+    case 4: multiply_rows<Policy, limited(4)>(p, block, x, token, later); break;
+    case 5: multiply_rows<Policy, limited(5)>(p, block, x, token, later); break;
+    default: multiply_rows<Policy, Policy::tile_tokens>(p, block, x, token, later); break;
+  }
+}
+
 template <class Policy>
 void multiply_panel(const PanelProduct& p) {
   static_assert(Policy::k_block % Policy::step == 0 && Policy::step == Policy::lanes * Policy::parts * Policy::pairs);
   static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= 6);
+  const std::int64_t passes = (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
+  Later later{.panel = p, .k_block = Policy::k_block, .passes = passes};
+  later.start();
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
     const std::int64_t left = p.depth - begin;
     const Block block{begin, left < Policy::k_block ? left : Policy::k_block};
-    for (std::int64_t token = 0; token < p.tokens; token += Policy::tile_tokens) {
-      const std::int64_t rest = p.tokens - token;
-      const std::int64_t count = rest < Policy::tile_tokens ? rest : Policy::tile_tokens;
-      const TileTokens<Policy> x = tokens_at<Policy>(p, block, token, count);
-      switch (count) {
-        case 1: multiply_tokens<Policy, 1>(p, block, x, token); break;
-        case 2: multiply_tokens < Policy, Policy::tile_tokens<2 ? 1 : 2>(p, block, x, token); break;
-        case 3: multiply_tokens < Policy, Policy::tile_tokens<3 ? 1 : 3>(p, block, x, token); break;
-        case 4: multiply_tokens < Policy, Policy::tile_tokens<4 ? 1 : 4>(p, block, x, token); break;
-        case 5: multiply_tokens < Policy, Policy::tile_tokens<5 ? 1 : 5>(p, block, x, token); break;
-        default: multiply_tokens<Policy, Policy::tile_tokens>(p, block, x, token); break;
-      }
+    std::int64_t token = 0;
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      // As even as can be: a tile of one or two tokens waits for its own sums.
+      const std::int64_t count = (p.tokens - token + passes - pass - 1) / (passes - pass);
+      multiply_tokens<Policy>(p, block, token, count, later);
+      token += count;
     }
   }
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "cpu/loops/bias.hpp"
 #include "cpu/loops/cut.hpp"
 #include "cpu/loops/kernel.hpp"
+#include "cpu/loops/rows.hpp"
 #include "cpu/threads.hpp"
 #include "cpu/vector_math.hpp"
 
@@ -71,11 +73,12 @@ class LoopsExecutor final : public Executor {
     [[maybe_unused]] const bool serial = p_.hidden_size < serial_below && p_.intermediate_size < serial_below &&
                                          operands.tokens < serial_below &&
                                          p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
+    std::atomic<std::int64_t> unclaimed{0};
 #pragma omp parallel num_threads(serial ? 1 : threads_)
     {
       std::byte* mine = operands.workspace + packed_size(chunk) + this_thread() * offsets.size;
       for (std::int64_t first = 0; first < operands.tokens; first += chunk) {
-        run_chunk(part_of(operands, first, std::min(chunk, operands.tokens - first)), mine, offsets.scratch);
+        run_chunk(part_of(operands, first, std::min(chunk, operands.tokens - first)), unclaimed, mine, offsets.scratch);
       }
     }
     return {};
@@ -117,8 +120,9 @@ class LoopsExecutor final : public Executor {
 
   // Of packed tokens; 0 where x is read as it is.
   std::int64_t groups(std::int64_t tokens) const {
-    const bool packs =
-        kernel_.packed_tokens > 0 && tokens >= kernel_.packed_from && p_.hidden_size >= kernel_.packed_least_depth;
+    const bool packs = kernel_.packed_tokens > 0 && tokens >= kernel_.packed_from &&
+                       p_.hidden_size >= kernel_.packed_least_depth &&
+                       tokens * p_.hidden_size >= kernel_.packed_least_terms;
     return packs ? ceil_div(tokens, kernel_.packed_tokens) : 0;
   }
 
@@ -139,21 +143,35 @@ class LoopsExecutor final : public Executor {
     return part;
   }
 
-  // By all threads of the team together.
-  void run_chunk(const Operands& operands, std::byte* mine, std::int64_t scratch) const {
+  // By all threads of the team together. Each claims an item ahead, whose first rows the one before it asks for.
+  void run_chunk(const Operands& operands, std::atomic<std::int64_t>& unclaimed, std::byte* mine,
+                 std::int64_t scratch) const {
     if (const std::int64_t count = groups(operands.tokens); count > 0) {
 #pragma omp for schedule(static)
       for (std::int64_t group = 0; group < count; ++group) pack(operands, group);
     }
     const Division division = cut_.divide(operands.tokens);
-#pragma omp for schedule(dynamic)
-    for (std::int64_t i = 0; i < division.items(); ++i) {
+    const auto item = [&](std::int64_t i) {
       const std::int64_t column = i % division.panels * division.rows;
       const std::int64_t token = i / division.panels * division.tokens;
       const std::int64_t columns = std::min(division.rows, p_.intermediate_size - column);
-      run_item({operands, column, columns, token, std::min(division.tokens, operands.tokens - token),
-                round_up(columns, cut_.row_unit()), reinterpret_cast<float*>(mine), mine + scratch});
+      const std::int64_t tokens = std::min(division.tokens, operands.tokens - token);
+      const std::int64_t rows = round_up(columns, cut_.row_unit());
+      return Item{operands, column, columns, token, tokens, rows, reinterpret_cast<float*>(mine), mine + scratch};
+    };
+    PanelRows rows[2];
+    const std::int64_t items = division.items();
+    std::int64_t claimed = unclaimed++;
+    if (claimed < items) find_rows(item(claimed), rows[0].data());
+    for (int turn = 0; claimed < items; turn ^= 1) {
+      const std::int64_t next = unclaimed++;
+      if (next < items) find_rows(item(next), rows[turn ^ 1].data());
+      run_item(item(claimed), rows[turn].data(), next < items ? rows[turn ^ 1].data() : nullptr);
+      claimed = next;
     }
+#pragma omp barrier
+#pragma omp single
+    unclaimed = 0;
   }
 
   void pack(const Operands& operands, std::int64_t group) const {
@@ -166,9 +184,9 @@ class LoopsExecutor final : public Executor {
                   .group = group});
   }
 
-  void run_item(const Item& item) const {
+  void run_item(const Item& item, const std::byte* const* rows, const std::byte* const* next_rows) const {
     if (p_.op == Op::gemm_gated) load_gate(item);
-    multiply_rows_of(item);
+    multiply_rows_of(item, rows, next_rows);
     finish_sums(item);
     if (p_.op != Op::gemm) {
       activate(p_.activation, item.sums, item.half(), item.sums);
@@ -179,12 +197,10 @@ class LoopsExecutor final : public Executor {
 
   float* up_of(const Item& item) const { return item.sums + (halves() - 1) * item.half(); }
 
-  void multiply_rows_of(const Item& item) const {
-    PanelRows rows;
-    if (p_.op == Op::gate_up) find_rows(item, Half::gate, rows.data());
-    find_rows(item, Half::up, rows.data() + (multiplied_halves() - 1) * item.rows);
-    kernel_.multiply({.rows = rows.data(),
+  void multiply_rows_of(const Item& item, const std::byte* const* rows, const std::byte* const* next_rows) const {
+    kernel_.multiply({.rows = rows,
                       .row_count = multiplied_halves() * item.rows,
+                      .next_rows = next_rows,
                       .x = item.operands.x + item.token * p_.ld_x * element(),
                       .x_stride = p_.ld_x * element(),
                       .packed = packed(item.operands),
@@ -206,20 +222,15 @@ class LoopsExecutor final : public Executor {
     finish(Half::up, up_of(item));
   }
 
-  // Past the last row, the last again: its sums are left where they are.
-  void find_rows(const Item& item, Half half, const std::byte** rows) const {
-    const HalfView view = half_view(p_, item.operands, half);
-    std::int64_t within = item.column % view.map.block;
-    std::int64_t line = view.map(item.column);
-    for (std::int64_t j = 0; j < item.columns; ++j) {
-      rows[j] = view.base + line * view.ld * element();
-      ++line;
-      if (++within == view.map.block) {
-        within = 0;
-        line += view.map.period - view.map.block;
-      }
-    }
-    for (std::int64_t j = item.columns; j < item.rows; ++j) rows[j] = rows[item.columns - 1];
+  // A panel's rows are where its layout has them. The last panel may be shorter than the one that asks for its rows
+  // ahead.
+  void find_rows(const Item& item, const std::byte** rows) const {
+    const PanelShape panel{item.column, item.columns, item.tokens};
+    if (p_.op == Op::gate_up)
+      find_panel_rows(half_view(p_, item.operands, Half::gate), p_.types.weights, panel, item.rows, rows);
+    const std::int64_t others = (multiplied_halves() - 1) * item.rows;
+    find_panel_rows(half_view(p_, item.operands, Half::up), p_.types.weights, panel, item.rows, rows + others);
+    std::fill(rows + others + item.rows, rows + most_rows, rows[0]);
   }
 
   // The gate in memory, to where its sums would be.
