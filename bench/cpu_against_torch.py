@@ -177,7 +177,7 @@ def context(options):
                             capture_output=True).stdout.strip()
     cpu = next((line.split(": ")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")
     environment = {name: os.environ[name] for name in
-                   ("OMP_NUM_THREADS", "GATEFOLD_IMPL", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
+                   ("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GATEFOLD_IMPL", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
                    if name in os.environ}
     return {"cpu": cpu, "threads": torch.get_num_threads(), "torch": torch.__version__, "os": platform.platform(),
             "commit": commit, "command": " ".join(["bench/cpu_against_torch.py", *sys.argv[1:]]),
