@@ -23,4 +23,13 @@ inline int this_thread() {
 #endif
 }
 
+// Of the threads that run what the caller runs.
+inline int team_size() {
+#ifdef _OPENMP
+  return omp_get_num_threads();
+#else
+  return 1;
+#endif
+}
+
 }  // namespace gatefold::cpu

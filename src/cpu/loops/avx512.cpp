@@ -10,7 +10,6 @@ struct Fp32Products : Avx512Sums {
   static constexpr int pairs = 1;
   static constexpr std::int64_t wide_from = 64;
   static constexpr std::int64_t wide_least_depth = 1024;
-  static constexpr std::int64_t wide_least_terms = 0;
 
   static GATEFOLD_LOOP __m512 as_floats(Operand operand) { return operand; }
   static GATEFOLD_LOOP Operand from_floats(__m512 words) { return words; }

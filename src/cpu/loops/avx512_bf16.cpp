@@ -13,9 +13,8 @@ struct Pairs : Avx512Sums {
   static constexpr int pairs = 2;
   static constexpr std::int64_t step = 32;
   static constexpr std::int64_t k_block = 2048;
-  static constexpr std::int64_t wide_from = 96;
-  static constexpr std::int64_t wide_least_depth = 512;
-  static constexpr std::int64_t wide_least_terms = wide_from * 1024;
+  static constexpr std::int64_t wide_from = 192;
+  static constexpr std::int64_t wide_least_depth = 1024;
 
   static GATEFOLD_LOOP Operand load(const Element* from, int /*part*/) { return _mm512_loadu_si512(from); }
   static GATEFOLD_LOOP Operand load_rest(const Element* from, int /*part*/, int count) {

@@ -5,8 +5,8 @@
 // Many tokens by AVX-512: 64 rows of weights beside each other in four vectors, times one element of x at a time.
 //
 // Of a policy it takes besides what nest.hpp lists: as_floats and from_floats, between an operand and a vector of its
-// words, and the tokens, terms of a sum, and terms of a row's sums in all from which packing pays
-// (docs/kernels/cpu.md): wide_from, wide_least_depth, wide_least_terms.
+// words, and the tokens and the terms of a sum from which packing pays (docs/kernels/cpu.md): wide_from,
+// wide_least_depth.
 //
 //   for each block of k_block elements of the sums
 //     for each 64 rows of weights                     packed[lane][position][64 rows], in the second-level cache
@@ -233,7 +233,6 @@ constexpr Kernel make_wide_kernel(const char* name, DType dtype) {
   kernel.multiply = multiply_wide_panel<Policy>;
   kernel.packed_from = Policy::wide_from;
   kernel.packed_least_depth = Policy::wide_least_depth;
-  kernel.packed_least_terms = Policy::wide_least_terms;
   kernel.packed_scratch_bytes = (narrow_floats<Policy> + weights_floats<Policy> + waiting_floats) * 4;
   kernel.packed_tokens = wide_group;
   kernel.packed_bytes = wide_x_bytes<Policy>;

@@ -60,11 +60,9 @@ struct Kernel {
   void (*multiply)(const PanelProduct& product);
 
   // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth). A run of fewer
-  // than packed_from tokens, with shorter sums than packed_least_depth, or with fewer than packed_least_terms of both
-  // together, is not, and has no groups.
+  // than packed_from tokens, or with shorter sums than packed_least_depth, is not, and has no groups.
   std::int64_t packed_from = 0;
   std::int64_t packed_least_depth = 0;
-  std::int64_t packed_least_terms = 0;
   std::int64_t packed_scratch_bytes = 0;  // in place of scratch_bytes
   std::int64_t packed_tokens = 0;         // 0: x is read as it is
   std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;

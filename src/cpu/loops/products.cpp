@@ -120,9 +120,8 @@ class LoopsExecutor final : public Executor {
 
   // Of packed tokens; 0 where x is read as it is.
   std::int64_t groups(std::int64_t tokens) const {
-    const bool packs = kernel_.packed_tokens > 0 && tokens >= kernel_.packed_from &&
-                       p_.hidden_size >= kernel_.packed_least_depth &&
-                       tokens * p_.hidden_size >= kernel_.packed_least_terms;
+    const bool packs =
+        kernel_.packed_tokens > 0 && tokens >= kernel_.packed_from && p_.hidden_size >= kernel_.packed_least_depth;
     return packs ? ceil_div(tokens, kernel_.packed_tokens) : 0;
   }
 
@@ -143,7 +142,7 @@ class LoopsExecutor final : public Executor {
     return part;
   }
 
-  // By all threads of the team together. Each claims an item ahead, whose first rows the one before it asks for.
+  // By all threads of the team together. Each asks for the rows of the item that it will probably claim next.
   void run_chunk(const Operands& operands, std::atomic<std::int64_t>& unclaimed, std::byte* mine,
                  std::int64_t scratch) const {
     if (const std::int64_t count = groups(operands.tokens); count > 0) {
@@ -161,13 +160,14 @@ class LoopsExecutor final : public Executor {
     };
     PanelRows rows[2];
     const std::int64_t items = division.items();
-    std::int64_t claimed = unclaimed++;
-    if (claimed < items) find_rows(item(claimed), rows[0].data());
-    for (int turn = 0; claimed < items; turn ^= 1) {
-      const std::int64_t next = unclaimed++;
-      if (next < items) find_rows(item(next), rows[turn ^ 1].data());
-      run_item(item(claimed), rows[turn].data(), next < items ? rows[turn ^ 1].data() : nullptr);
-      claimed = next;
+    std::int64_t guessed = items;
+    for (int turn = 0;; turn ^= 1) {
+      const std::int64_t claimed = unclaimed++;
+      if (claimed >= items) break;
+      if (claimed != guessed) find_rows(item(claimed), rows[turn].data());
+      guessed = claimed + team_size();
+      if (guessed < items) find_rows(item(guessed), rows[turn ^ 1].data());
+      run_item(item(claimed), rows[turn].data(), guessed < items ? rows[turn ^ 1].data() : nullptr);
     }
 #pragma omp barrier
 #pragma omp single
