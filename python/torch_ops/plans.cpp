@@ -29,7 +29,7 @@ struct Key {
   }
 };
 // Descriptions are compared as bytes, so there must be none that no field owns.
-static_assert(sizeof(gatefold_desc) == 11 * 8 + 8 * 4, "gatefold_desc has grown: see that it has no padding");
+static_assert(sizeof(gatefold_desc) == 13 * 8 + 8 * 4, "gatefold_desc has grown: see that it has no padding");
 
 struct KeyHash {
   size_t operator()(const Key& key) const {
