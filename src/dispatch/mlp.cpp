@@ -72,8 +72,9 @@ class InChunks final : public Executor {
  public:
   InChunks(const Problem& problem, std::unique_ptr<Executor> whole)
       : tokens_(problem.chunk_tokens),
-        x_bytes_(problem.ld_x * size_of(problem.types.x)),
-        out_bytes_(problem.ld_out * size_of(problem.types.out)),
+        ld_x_(problem.ld_x),
+        ld_out_(problem.ld_out),
+        types_(problem.types),
         whole_(std::move(whole)) {}
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
@@ -89,8 +90,10 @@ class InChunks final : public Executor {
     for (std::int64_t first = 0; first < whole.tokens; first += tokens_) {
       Operands chunk = whole;
       chunk.tokens = std::min(tokens_, whole.tokens - first);
-      chunk.x = whole.x + first * x_bytes_;
-      chunk.out = whole.out + first * out_bytes_;
+      // In this order: elements before token `first` were counted when the tensors were checked. A row alone may have a
+      // leading dimension whose bytes overflow.
+      chunk.x = whole.x + first * ld_x_ * size_of(types_.x);
+      chunk.out = whole.out + first * ld_out_ * size_of(types_.out);
       if (Status status = whole_->run(chunk); !status.ok()) return status;
     }
     return {};
@@ -98,8 +101,9 @@ class InChunks final : public Executor {
 
  private:
   std::int64_t tokens_;
-  std::int64_t x_bytes_;
-  std::int64_t out_bytes_;
+  std::int64_t ld_x_;
+  std::int64_t ld_out_;
+  ElementTypes types_;
   std::unique_ptr<Executor> whole_;
 };
 

@@ -124,6 +124,9 @@ gatefold_desc any_desc(FuzzedDataProvider& in) {
   d.implementation = in.PickValueInArray(implementations);
   if (in.ConsumeBool()) d.biases = in.ConsumeIntegralInRange<std::uint64_t>(0, 7);
   if (rarely) d.biases = in.ConsumeIntegral<std::uint64_t>();
+  if (rarely || (op == GATEFOLD_OP_MLP && in.ConsumeBool())) d.chunk_tokens = any_size(in);
+  if (in.ConsumeBool()) d.flags = GATEFOLD_FLAG_BATCH_INVARIANT;
+  if (rarely) d.flags = in.ConsumeIntegral<std::uint64_t>();
   return d;
 }
 
