@@ -3,26 +3,31 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <set>
+#include <sstream>
+#include <string>
 #include <vector>
 
+#include "gatefold/gatefold.h"
 #include "peaks/measure.hpp"
 
 // The loops that peaks are measured with do all of the work that is counted. How fast is no test's business.
 namespace gatefold::peaks {
 namespace {
 
-// Of the matrix unit a process must be allowed the registers first: the library asks, not this test.
-bool can_run(const std::string& instruction_set) {
-  if (instruction_set == "portable") return true;
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-  if (instruction_set == "avx2") return avx2;
-  if (instruction_set == "avx512") return avx512;
-  if (instruction_set == "avx512_bf16") return avx512 && __builtin_cpu_supports("avx512bf16");
-#endif
-  return false;
+// The instruction sets, as kernels are named, that this processor has. The matrix unit is not tried: a process must be
+// allowed its registers first.
+std::set<std::string> here() {
+  gatefold_device_info cpu{};
+  if (gatefold_device_query(GATEFOLD_DEVICE_CPU, 0, &cpu) != GATEFOLD_SUCCESS) return {};
+  std::istringstream features(cpu.features);
+  std::set<std::string> names{"portable"};
+  for (std::string name; features >> name;) names.insert(name == "avx512f" ? "avx512" : name);
+  names.erase("amx_bf16");
+  return names;
 }
+
+bool can_run(const std::string& instruction_set) { return here().contains(instruction_set); }
 
 struct alignas(64) Line {
   std::byte bytes[64];
@@ -57,6 +62,17 @@ INSTANTIATE_TEST_SUITE_P(All, Products, testing::Values("portable", "avx2", "avx
 TEST(FindProductLoop, KnowsNoOther) {
   EXPECT_EQ(find_product_loop("reference"), nullptr);
   EXPECT_EQ(find_product_loop(""), nullptr);
+}
+
+TEST(ReadLoops, AreTheWidestOfTheFeatures) {
+  EXPECT_EQ(read_loops("").data(), portable_reads);
+#if defined(__x86_64__)
+  EXPECT_EQ(read_loops("avx2").data(), avx2_reads);
+  EXPECT_EQ(read_loops("avx2 fma f16c").data(), avx2_reads);
+  EXPECT_EQ(read_loops("avx2 fma f16c avx512f avx512_bf16").data(), avx512_reads);
+  EXPECT_EQ(read_loops("avx2 avx512_bf16").data(), avx2_reads);  // another name that begins alike
+  EXPECT_EQ(read_loops("avx avx22").data(), portable_reads);
+#endif
 }
 
 struct NamedRead {

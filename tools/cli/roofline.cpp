@@ -41,7 +41,9 @@ double read_bytes_per_second(Backend& backend) {
       std::min(std::max(4 * backend.cache_bytes(), std::size_t{256} << 20), backend.memory_to_use());
   const DeviceBuffer buffer(backend, bytes);
   peaks::write_parts(buffer.writable(), bytes);
-  return peaks::read_bytes_per_second(buffer.data(), bytes);
+  gatefold_device_info cpu{};
+  throw_on_error(gatefold_device_query(GATEFOLD_DEVICE_CPU, 0, &cpu));
+  return peaks::read_bytes_per_second(peaks::read_loops(cpu.features), buffer.data(), bytes);
 }
 
 double unit_flops_per_second(Backend& backend, const std::string& unit) {
