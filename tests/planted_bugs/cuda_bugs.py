@@ -107,7 +107,7 @@ BUGS = [
         "if (row >= params_.tokens) break;", "if (row + 1 >= params_.tokens && row > 0) break;", SM80),
     Bug("decode", "drops a last line of a sum that is not whole", "src/cuda/decode/kernel.cuh",
         "const bool inside = k < p_.depth;", "const bool inside = at_ + 64 <= p_.depth;", DECODE),
-    Bug("decode", "swaps gate and up", "src/cuda/decode/kernel.cuh",
+    Bug("decode", "swaps gate and up", "src/cuda/decode/product.cuh",
         "return r % 16 < 8 ? p.gate.row(column)", "return r % 16 >= 8 ? p.gate.row(column)", DECODE),
     Bug("decode", "leaves out the last warp's sums", "src/cuda/decode/kernel.cuh",
         "for (int warp = 0; warp < Config::warps; ++warp) {\n        sum",

@@ -3,12 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/layout.hpp"
-#include "cuda/common/bias.cuh"
-#include "cuda/common/combine.cuh"
 #include "cuda/common/element.cuh"
 #include "cuda/common/ptx.cuh"
 #include "cuda/decode/config.hpp"
+#include "cuda/decode/product.cuh"
 #include "cuda/decode/ptx.cuh"
 
 // gate_up and gemm for few tokens, bound by reading the weights once.
@@ -22,43 +20,6 @@
 // from the ring what it copied there itself: no barrier of the block but at a tile's end, where the warps' sums meet.
 // They are added in the order of the warps, whatever T is: a token's bits depend on its row of x alone.
 namespace gatefold::cuda::decode {
-
-// Rows of a matrix that need not lie one after the other: row j begins at base + lines(j) * stride bytes.
-struct Rows {
-  const std::byte* base = nullptr;
-  LineMap lines;
-  std::int64_t stride = 0;
-
-  __device__ __forceinline__ const std::byte* row(std::int64_t j) const { return base + lines(j) * stride; }
-};
-
-struct Arguments {
-  const std::byte* x = nullptr;  // [tokens, depth]
-  std::int64_t x_stride = 0;     // bytes
-  Rows gate;                     // [columns, depth]; gate_up's
-  Rows up;                       // [columns, depth]; gemm's only weights
-  std::byte* out = nullptr;      // [tokens, columns]
-  std::int64_t out_stride = 0;   // bytes
-  Bias gate_bias, up_bias;       // [columns]
-  std::int64_t tokens = 0;
-  std::int64_t columns = 0;
-  std::int64_t first_token = 0;  // of the launch; blockIdx.y counts on from it
-  int depth = 0;                 // a multiple of 8
-  int tiles = 0;
-  ExactCombine combine;
-};
-
-// Row r of a tile. Past the last column it is the last one's, and nobody stores its sums.
-template <Product product, Config config>
-__device__ __forceinline__ const std::byte* tile_row(const Arguments& p, int tile, int r) {
-  const std::int64_t first = std::int64_t{tile} * tile_columns(product, config);
-  if constexpr (product == Product::gate_up) {
-    const std::int64_t column = min(first + r / 16 * 8 + r % 8, p.columns - 1);
-    return r % 16 < 8 ? p.gate.row(column) : p.up.row(column);
-  } else {
-    return p.up.row(min(first + r, p.columns - 1));
-  }
-}
 
 // The loads: brings one warp's weights, group after group and tile after tile, `stages` groups ahead. Eight lanes copy
 // a line of 128 bytes at a time.
@@ -137,7 +98,9 @@ class WeightRing {
   __device__ __forceinline__ void find_rows() {
     __syncwarp();
     if (tile_ < p_.tiles) {
-      for (int r = lane(); r < config.rows(); r += 32) table_[r] = tile_row<product, config>(p_, tile_, r);
+      for (int r = lane(); r < config.rows(); r += 32) {
+        table_[r] = TileOf<product>::row(p_, std::int64_t{tile_} * tile_columns(product, config), r);
+      }
     }
     __syncwarp();
   }
@@ -202,16 +165,9 @@ struct Epilogue {
       const int j = i % columns;
       const std::int64_t column = std::int64_t{tile} * columns + j;
       if (first_token + token >= p.tokens || column >= p.columns) continue;
-      float h = 0.0F;
-      if constexpr (product == Product::gate_up) {
-        const int row = j / 8 * 16 + j % 8;
-        const float gate = p.gate_bias.add_to<Element>(total(token, row), column);
-        const float up = p.up_bias.add_to<Element>(total(token, row + 8), column);
-        p.combine.dispatch([&](auto act) { h = act(gate, up, 0.0F, 0.0F).low; });
-      } else {
-        h = p.up_bias.add_to<Element>(total(token, j), column);
-      }
-      reinterpret_cast<Element*>(p.out + (first_token + token) * p.out_stride)[column] = from_float<Element>(h);
+      const float value =
+          TileOf<product>::template output<Element>(p, column, j, [&](int row) { return total(token, row); });
+      reinterpret_cast<Element*>(p.out + (first_token + token) * p.out_stride)[column] = from_float<Element>(value);
     }
   }
 };
