@@ -64,11 +64,6 @@ GATEFOLD_LOOP void pack_block(const std::byte* const* row, int rows, const Block
   }
 }
 
-template <class Policy>
-GATEFOLD_LOOP Block block_from(std::int64_t begin, std::int64_t depth) {
-  return {begin, depth - begin < Policy::k_block ? depth - begin : Policy::k_block};
-}
-
 // Floats of a group's x in a block.
 template <class Policy>
 GATEFOLD_LOOP std::int64_t group_floats(const Block& block) {

@@ -13,6 +13,8 @@
 //         for each step of the block                        4 x tile_tokens accumulators of one vector each
 //         fold the accumulators, add them to the sums
 //
+// or, where the tokens fit one tile, for every 4 rows all blocks of k.
+//
 // Every source that includes this is compiled with an instruction set's own flags. So all of it is in an unnamed
 // namespace, and nothing here or in a policy calls an inline function of anybody else: of several copies the linker
 // keeps one, for every machine.
@@ -21,7 +23,9 @@
 //   Element                   as it is stored
 //   Vector                    of `lanes` sums in fp32
 //   Operand                   of `step` / `parts` factors
-//   in_place                  x is read as it is stored; else it is brought into fp32 once for each panel
+//   in_place                  x is read as it is stored; else it is brought into fp32 once for each panel, or, where
+//   its
+//                             tokens fit one tile, again for every 4 rows
 //   parts                     vectors that a step's elements are spread over, where 16 bits become 32
 //   load, load_rest           one part of a step, of a step's first `count` elements
 //   multiply_add              element by element
@@ -33,42 +37,35 @@ namespace {
 
 constexpr std::int64_t tile_rows_of = tile_rows_of_weights;
 
-template <bool condition, class Yes, class No>
-struct Either {
-  using Type = Yes;
-};
-template <class Yes, class No>
-struct Either<false, Yes, No> {
-  using Type = No;
-};
-
-// As the tiles read it.
-template <class Policy>
-using XElement = typename Either<Policy::in_place, typename Policy::Element, float>::Type;
+template <class A, class B>
+constexpr bool same_type = false;
+template <class A>
+constexpr bool same_type<A, A> = true;
 
 template <class Policy>
 struct TileRows {
   const typename Policy::Element* row[tile_rows_of];
 };
 
-template <class Policy>
+// X: the policy's elements, as they are stored, or fp32.
+template <class X>
 struct TileTokens {
-  const XElement<Policy>* first;
+  const X* first;
   std::int64_t stride;  // elements
 };
 
-template <class Policy>
-GATEFOLD_LOOP typename Policy::Operand load_x(const XElement<Policy>* x, int part) {
-  if constexpr (Policy::in_place) {
+template <class Policy, class X>
+GATEFOLD_LOOP typename Policy::Operand load_x(const X* x, int part) {
+  if constexpr (same_type<X, typename Policy::Element>) {
     return Policy::load(x, part);
   } else {
     return Policy::load_widened(x + part * Policy::lanes);
   }
 }
 
-template <class Policy>
-GATEFOLD_LOOP typename Policy::Operand load_x_rest(const XElement<Policy>* x, int part, int count) {
-  if constexpr (Policy::in_place) {
+template <class Policy, class X>
+GATEFOLD_LOOP typename Policy::Operand load_x_rest(const X* x, int part, int count) {
+  if constexpr (same_type<X, typename Policy::Element>) {
     return Policy::load_rest(x, part, count);
   } else {
     return Policy::load_widened(x + part * Policy::lanes);  // zeros follow the last element
@@ -76,8 +73,8 @@ GATEFOLD_LOOP typename Policy::Operand load_x_rest(const XElement<Policy>* x, in
 }
 
 // One step of a tile. `count` is the step's elements, or 0 for all of them.
-template <class Policy, int tokens, bool rest>
-GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<Policy>& x, std::int64_t k, int count,
+template <class Policy, int tokens, bool rest, class X>
+GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<X>& x, std::int64_t k, int count,
                                  typename Policy::Vector (&sums)[tokens][tile_rows_of]) {
 #pragma GCC unroll 4
   for (int part = 0; part < Policy::parts; ++part) {
@@ -98,9 +95,9 @@ GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<
 }
 
 // sums[t][r] (+)= x[t] . rows[r] over `count` elements. The first `fetched` of the rows ahead are asked for on the way.
-template <class Policy, int tokens, int fetched>
-GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Policy>& ahead,
-                                 const TileTokens<Policy>& x, std::int64_t count, float* out, bool first) {
+template <class Policy, int tokens, int fetched, class X>
+GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Policy>& ahead, const TileTokens<X>& x,
+                                 std::int64_t count, float* out, bool first) {
   typename Policy::Vector sums[tokens][tile_rows_of];
 #pragma GCC unroll 8
   for (int t = 0; t < tokens; ++t) {
@@ -119,27 +116,29 @@ GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Po
   Policy::template add_sums<tokens>(sums, out, first);
 }
 
-// A panel's rows from element `begin` on.
+// A tile's rows, so many apart in a panel, from element `begin` on.
 template <class Policy>
-GATEFOLD_LOOP TileRows<Policy> rows_at(const std::byte* const* of_panel, std::int64_t row, std::int64_t begin) {
+GATEFOLD_LOOP TileRows<Policy> rows_at(const std::byte* const* of_panel, std::int64_t apart, std::int64_t begin) {
   TileRows<Policy> rows;
   for (int r = 0; r < tile_rows_of; ++r) {
-    rows.row[r] = reinterpret_cast<const typename Policy::Element*>(of_panel[row + r]) + begin;
+    rows.row[r] = reinterpret_cast<const typename Policy::Element*>(of_panel[r * apart]) + begin;
   }
   return rows;
 }
-
-// How far ahead rows are asked for where each is read once, from memory: a tile's.
-constexpr std::int64_t lead_rows = tile_rows_of;
 
 struct Block {
   std::int64_t begin;
   std::int64_t count;
 };
 
+template <class Policy>
+GATEFOLD_LOOP Block block_from(std::int64_t begin, std::int64_t depth) {
+  return {begin, depth - begin < Policy::k_block ? depth - begin : Policy::k_block};
+}
+
 // The rows that tiles ask for ahead of their turn: those of this panel, block by block, then the first block of the
-// next panel's. With tokens of one tile they are a tile's rows further on. Else they are a whole block further, and
-// spread over all tiles, so that memory is read while later tokens are multiplied, not only during the first ones.
+// next panel's. They are a whole block further, and spread over all tiles, so that memory is read while later tokens
+// are multiplied, not only during the first ones.
 struct Later {
   const PanelProduct& panel;
   std::int64_t k_block;
@@ -150,7 +149,7 @@ struct Later {
   bool beyond = false;     // this panel
 
   GATEFOLD_LOOP void start() {
-    row = passes == 1 ? lead_rows : panel.row_count;
+    row = panel.row_count;
     turn_over();
   }
 
@@ -179,12 +178,12 @@ struct Later {
 };
 
 // All rows of a panel with a tile's tokens.
-template <class Policy, int tokens>
-void multiply_rows(const PanelProduct& p, const Block& block, const TileTokens<Policy>& x, std::int64_t token,
+template <class Policy, int tokens, class X>
+void multiply_rows(const PanelProduct& p, const Block& block, const TileTokens<X>& x, std::int64_t token,
                    Later& later) {
   const bool first = block.begin == 0;
   for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
-    const TileRows<Policy> rows = rows_at<Policy>(p.rows, row, block.begin);
+    const TileRows<Policy> rows = rows_at<Policy>(p.rows + row, 1, block.begin);
     float* out = p.sums + row * p.tokens + token * tile_rows_of;
     TileRows<Policy> ahead{};
     switch (later.take(ahead)) {
@@ -213,19 +212,18 @@ GATEFOLD_LOOP void widen_token(const typename Policy::Element* x, std::int64_t c
 
 // x of a tile's tokens in one block of the sums, where it lies or in the scratch.
 template <class Policy>
-GATEFOLD_LOOP TileTokens<Policy> tokens_at(const PanelProduct& p, const Block& block, std::int64_t token,
-                                           std::int64_t count) {
+GATEFOLD_LOOP auto tokens_at(const PanelProduct& p, const Block& block, std::int64_t token, std::int64_t count) {
   using Element = typename Policy::Element;
   const auto* x = reinterpret_cast<const Element*>(p.x + token * p.x_stride) + block.begin;
   const std::int64_t stride = p.x_stride / static_cast<std::int64_t>(sizeof(Element));
   if constexpr (Policy::in_place) {
-    return {x, stride};
+    return TileTokens<Element>{x, stride};
   } else {
     auto* widened = reinterpret_cast<float*>(p.scratch);
     for (std::int64_t t = 0; t < count; ++t) {
       widen_token<Policy>(x + t * stride, block.count, widened + t * Policy::k_block);
     }
-    return {widened, Policy::k_block};
+    return TileTokens<float>{widened, Policy::k_block};
   }
 }
 
@@ -234,7 +232,7 @@ template <class Policy>
 GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, std::int64_t token, std::int64_t count,
                                    Later& later) {
   constexpr auto limited = [](int tokens) { return tokens < Policy::tile_tokens ? tokens : Policy::tile_tokens; };
-  const TileTokens<Policy> x = tokens_at<Policy>(p, block, token, count);
+  const auto x = tokens_at<Policy>(p, block, token, count);
   switch (count) {
     case 1: multiply_rows<Policy, limited(1)>(p, block, x, token, later); break;
     case 2: multiply_rows<Policy, limited(2)>(p, block, x, token, later); break;
@@ -245,16 +243,55 @@ GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, st
   }
 }
 
+// A panel with the tokens of one tile. Every row is needed once, and comes from memory: so each is read from one end to
+// the other, in as many streams as a tile has rows, each of consecutive rows. That is what the processor's own fetch
+// follows best; it is helped by asking for lines a little ahead (docs/kernels/cpu.md).
+template <class Policy, int tokens>
+void multiply_streams(const PanelProduct& p) {
+  using Element = typename Policy::Element;
+  constexpr std::int64_t ahead = 1024 / static_cast<std::int64_t>(sizeof(Element));
+  const std::int64_t apart = p.row_count / tile_rows_of;
+  const std::int64_t x_stride = p.x_stride / static_cast<std::int64_t>(sizeof(Element));
+  for (std::int64_t row = 0; row < apart; ++row) {
+    float sums[tokens * tile_rows_of] = {};
+    for (Block block = block_from<Policy>(0, p.depth); block.count > 0;
+         block = block_from<Policy>(block.begin + block.count, p.depth)) {
+      const TileTokens<Element> x{reinterpret_cast<const Element*>(p.x) + block.begin, x_stride};
+      multiply_tile<Policy, tokens, tile_rows_of>(rows_at<Policy>(p.rows + row, apart, block.begin),
+                                                  rows_at<Policy>(p.rows + row, apart, block.begin + ahead), x,
+                                                  block.count, sums, block.begin == 0);
+    }
+    for (int r = 0; r < tile_rows_of; ++r) {
+      const std::int64_t to = row + r * apart;
+      float* out = p.sums + to / tile_rows_of * tile_rows_of * tokens + to % tile_rows_of;
+      for (int t = 0; t < tokens; ++t) out[t * tile_rows_of] = sums[t * tile_rows_of + r];
+    }
+  }
+}
+
+template <class Policy>
+void multiply_one_tile(const PanelProduct& p) {
+  constexpr auto limited = [](int tokens) { return tokens < Policy::tile_tokens ? tokens : Policy::tile_tokens; };
+  switch (p.tokens) {
+    case 1: multiply_streams<Policy, limited(1)>(p); break;
+    case 2: multiply_streams<Policy, limited(2)>(p); break;
+    case 3: multiply_streams<Policy, limited(3)>(p); break;
+    case 4: multiply_streams<Policy, limited(4)>(p); break;
+    case 5: multiply_streams<Policy, limited(5)>(p); break;
+    default: multiply_streams<Policy, Policy::tile_tokens>(p); break;
+  }
+}
+
 template <class Policy>
 void multiply_panel(const PanelProduct& p) {
   static_assert(Policy::k_block % Policy::step == 0 && Policy::step == Policy::lanes * Policy::parts * Policy::pairs);
   static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= 6);
+  if (p.tokens <= Policy::tile_tokens) return multiply_one_tile<Policy>(p);
   const std::int64_t passes = (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
   Later later{.panel = p, .k_block = Policy::k_block, .passes = passes};
   later.start();
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
-    const std::int64_t left = p.depth - begin;
-    const Block block{begin, left < Policy::k_block ? left : Policy::k_block};
+    const Block block = block_from<Policy>(begin, p.depth);
     std::int64_t token = 0;
     for (std::int64_t pass = 0; pass < passes; ++pass) {
       // As even as can be: a tile of one or two tokens waits for its own sums.
