@@ -2,6 +2,7 @@
 
 import os
 import random
+from pathlib import Path
 
 from support import QUICK, ToolTest, floats, read_safetensors, run_tool, write_safetensors
 from swap_ffn_definition import Definition
@@ -162,6 +163,11 @@ class Times(SwapFfn):
             # test_run_computes_the_definition.
             if provider == "gatefold":
                 self.assertLess(row["relative_l2_to_unfused"], 1e-3)
+
+    def test_a_profile_of_nsight_compute_is_of_a_gpu(self):
+        fixture = Path(__file__).parent / "fixtures" / "ncu_two_steps.csv"
+        self.bad("swap-ffn", "trace", *SIZES, "--ncu", fixture, words=["--ncu: kernels of cuda, but --device is cpu"])
+        self.bad("swap-ffn", "trace", *SIZES, "--ncu", self.folder / "none.csv", words=["none.csv: cannot be opened"])
 
     def test_trace(self):
         table = self.table("swap-ffn", "trace", *SIZES, *EVENTS, "--batch", B, "--steps", 2)

@@ -1,11 +1,17 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "checkpoint/input_error.hpp"
 #include "cli/backend.hpp"
+#include "cli/ncu_profile.hpp"
 #include "cli/report.hpp"
 #include "cli/swap_ffn.hpp"
 #include "cli/swap_ffn_job.hpp"
@@ -23,6 +29,7 @@ struct Line {
   std::int64_t rows = 0, columns = 0, depth = 0;
   double flops = 0.0, bytes = 0.0;
   Samples seconds;  // of all launches, one a step
+  std::optional<KernelProfile> profile = {};
 };
 
 std::vector<Line> trace_fused(SwapFfnJob& job, const SwapFfnData& data, std::int64_t steps) {
@@ -59,9 +66,29 @@ std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t step
   return lines;
 }
 
+// What Nsight Compute measured of one step, from a file; nothing of a path that it has no step of.
+void add_profile(std::vector<Line>& lines, const std::vector<PassProfile>& profile, const std::string& file) {
+  for (Line& line : lines) {
+    const auto measured = std::ranges::find(profile, line.name, &PassProfile::pass);
+    const std::int64_t kernels = measured == profile.end() ? 0 : measured->kernels;
+    if (profile.empty() || (kernels == 0 && line.launches == 0)) continue;
+    // A product may be several launches.
+    if (kernels < line.launches || (line.depth == 0 && kernels > line.launches)) {
+      checkpoint::throw_input_error("--ncu: ", file, ": ", line.path, " pass \"", line.name, "\": ", kernels,
+                                    " kernels in a step, but ", line.launches,
+                                    " launches here: another configuration?");
+    }
+    line.profile = measured->sum;
+  }
+}
+
 Line total_of(const std::vector<Line>& lines) {
   Line total{lines.front().path, "total", 0, 0, 0, 0, 0.0, 0.0, Samples(lines.front().seconds.size())};
   for (const Line& line : lines) {
+    if (line.profile) {
+      if (!total.profile) total.profile.emplace();
+      total.profile->add(*line.profile);
+    }
     total.launches += line.launches;
     total.flops += line.flops;
     total.bytes += line.bytes;
@@ -90,29 +117,64 @@ Json row_of(const SwapFfnData& data, const Line& line, double total) {
   return row;
 }
 
+void add_profile_fields(Json& row, const Line& line) {
+  const auto field = [&](double KernelProfile::*metric) {
+    const bool known = line.profile && std::isfinite((*line.profile).*metric);
+    return known ? Json((*line.profile).*metric) : Json(nullptr);
+  };
+  row.update({{"dram_read_bytes", field(&KernelProfile::read_bytes)},
+              {"dram_written_bytes", field(&KernelProfile::written_bytes)},
+              {"dram_share", field(&KernelProfile::memory_share)},
+              {"tensor_core_share", field(&KernelProfile::tensor_core_share)}});
+}
+
+void add_rows(Report& report, const SwapFfnData& data, const std::vector<Line>& lines, const Line& total,
+              bool profiled) {
+  const auto add = [&](const Line& line) {
+    report.rows.push_back(row_of(data, line, median(total.seconds)));
+    if (profiled) add_profile_fields(report.rows.back(), line);
+  };
+  std::ranges::for_each(lines, add);
+  add(total);
+}
+
+std::vector<PassLaunch> launches_of(const UnfusedSwapFfn& unfused) {
+  std::vector<PassLaunch> launches;
+  for (const UnfusedPass& pass : unfused.passes()) launches.push_back({pass.name, pass.depth > 0});
+  return launches;
+}
+
 struct TraceOptions {
   SwapFfnSizes sizes;
   std::int64_t steps = 5;
+  std::string ncu;  // a file, or ""
   OutputOptions output;
 };
 
 int trace(const TraceOptions& options) {
   options.output.validate();
   require_at_least("--steps", options.steps, 1);
+  const std::vector<KernelProfile> profile =
+      options.ncu.empty() ? std::vector<KernelProfile>{} : read_ncu_csv(options.ncu);
+  if (!profile.empty() && parse_swap_ffn_device(options.sizes.device) != GATEFOLD_DEVICE_CUDA) {
+    checkpoint::throw_input_error("--ncu: kernels of cuda, but --device is ", options.sizes.device);
+  }
   SwapFfnData data(options.sizes);
   SwapFfnData unfused_data(options.sizes);
   const std::unique_ptr<Backend> backend = make_backend(data.desc().device);
   SwapFfnJob job(data, *backend);
   const std::unique_ptr<UnfusedSwapFfn> unfused = make_unfused_swap_ffn(unfused_data, *backend);
   Report report;
-  const std::vector<Line> fused_lines = trace_fused(job, data, options.steps);
-  const std::vector<Line> unfused_lines = trace_unfused(*unfused, options.steps, *backend);
+  std::vector<Line> fused_lines = trace_fused(job, data, options.steps);
+  std::vector<Line> unfused_lines = trace_unfused(*unfused, options.steps, *backend);
+  if (!profile.empty()) {
+    add_profile(fused_lines, profile_of_fused(profile, options.ncu), options.ncu);
+    add_profile(unfused_lines, profile_of_unfused(profile, launches_of(*unfused), options.ncu), options.ncu);
+  }
   const Line fused_total = total_of(fused_lines);
   const Line unfused_total = total_of(unfused_lines);
-  for (const auto& [lines, total] : {std::pair{&fused_lines, &fused_total}, {&unfused_lines, &unfused_total}}) {
-    for (const Line& line : *lines) report.rows.push_back(row_of(data, line, median(total->seconds)));
-    report.rows.push_back(row_of(data, *total, median(total->seconds)));
-  }
+  add_rows(report, data, fused_lines, fused_total, !profile.empty());
+  add_rows(report, data, unfused_lines, unfused_total, !profile.empty());
   report.title = fmt::format("B {}, {}: medians of {} steps", data.batch(), title_of(data.desc()), options.steps);
   report.columns = {{"path", "path", plain_text},         {"pass", "pass", plain_text},
                     {"launches", "launches", plain_text}, {"shape", "rows x columns x depth", plain_text},
@@ -125,6 +187,15 @@ int trace(const TraceOptions& options) {
                   time_text(median(fused_total.seconds) * 1e6), unfused_total.launches,
                   time_text(median(unfused_total.seconds) * 1e6),
                   median(unfused_total.seconds) / median(fused_total.seconds))};
+  if (!profile.empty()) {
+    for (const Column& column : {Column{"dram_read_bytes", "DRAM reads", bytes_text},
+                                 {"dram_written_bytes", "DRAM writes", bytes_text},
+                                 {"dram_share", "of the DRAM", percent_text},
+                                 {"tensor_core_share", "of the tensor cores", percent_text}}) {
+      report.columns.push_back(column);
+    }
+    report.notes.push_back("DRAM and tensor cores: of one step, by Nsight Compute, from " + options.ncu);
+  }
   report.context = base_context();
   report.context.update(backend->describe());
   options.output.emit(report);
@@ -138,6 +209,9 @@ Command add_swap_ffn_trace(CLI::App& parent) {
   auto options = std::make_shared<TraceOptions>();
   options->sizes.add_to(*app);
   app->add_option("--steps", options->steps, "Steps that are timed")->capture_default_str();
+  app->add_option("--ncu", options->ncu,
+                  "A CSV of Nsight Compute with a step's kernels (ncu --csv --page raw), whose DRAM bytes and "
+                  "utilisation join the rows");
   options->output.add_to(*app);
   return {app, [options] { return trace(*options); }};
 }
