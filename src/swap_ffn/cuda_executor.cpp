@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <array>
 
-#include "core/arithmetic.hpp"
 #include "cuda/common/executor.hpp"
 #include "cuda/swap_ffn/pass_clock.hpp"
 #include "cuda/swap_ffn/passes.hpp"
 #include "dispatch/steps.hpp"
 #include "swap_ffn/cuda_layout.hpp"
 #include "swap_ffn/cuda_passes.hpp"
+#include "swap_ffn/cuda_products.hpp"
 #include "swap_ffn/products.hpp"
 #include "swap_ffn/step.hpp"
 
@@ -28,41 +28,6 @@ namespace gatefold::swap_ffn {
 namespace {
 
 namespace gpu = cuda::swap_ffn;
-
-// The product with w_down, whose sums are four times as long as gate_up's rows: at B = 1 it is 32 tiles of 128x128.
-// Where a launch would leave half of the multiprocessors without a tile, blocks divide the sums.
-class Down {
- public:
-  explicit Down(const Config& c)
-      : hidden_size_(c.hidden_size),
-        whole_(op_step(down_product(c))),
-        halves_(kernel_step(down_product(c), "sm90:128x128 cluster 1x1 split-K 2")),
-        narrow_halves_(kernel_step(down_product(c), "sm90:128x64 cluster 1x1 split-K 2")) {}
-
-  std::size_t workspace_size(std::int64_t rows) const {
-    std::size_t most = whole_->workspace_size(rows);
-    for (const auto* divided : {&halves_, &narrow_halves_}) {
-      if (*divided != nullptr) most = std::max(most, (*divided)->workspace_size(rows));
-    }
-    return most;
-  }
-
-  Status run(const Operands& operands) const {
-    constexpr std::int64_t tile = 128;
-    const std::int64_t tiles = ceil_div(operands.tokens, tile) * ceil_div(hidden_size_, tile);
-    const auto multiprocessors =
-        std::int64_t{cuda::devices().list[static_cast<std::size_t>(operands.device)].multiprocessors};
-    if (narrow_halves_ != nullptr && 4 * tiles <= multiprocessors) return narrow_halves_->run(operands);
-    if (halves_ != nullptr && 2 * tiles <= multiprocessors) return halves_->run(operands);
-    return whole_->run(operands);
-  }
-
- private:
-  std::int64_t hidden_size_;
-  std::unique_ptr<gatefold::Executor> whole_;
-  std::unique_ptr<gatefold::Executor> halves_;  // these may be null
-  std::unique_ptr<gatefold::Executor> narrow_halves_;
-};
 
 class CudaExecutor final : public Executor {
  public:
@@ -273,7 +238,7 @@ class CudaExecutor final : public Executor {
   Config c_;
   CudaPreparedLayout prepared_;
   std::unique_ptr<gatefold::Executor> gate_up_;
-  Down down_;
+  CudaDown down_;
 };
 
 }  // namespace

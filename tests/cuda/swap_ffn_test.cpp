@@ -77,16 +77,20 @@ TEST(SwapFfnRealSizes, OneEvent) {
   }
 }
 
-// Rows at the edges of the products' tiles and of the routing kernel's blocks: 4, or 8 from 529 rows on.
+// Rows at the edges of the products' tiles and of the routing kernels' blocks: 8,
+// 16 from 1057 rows on, 32 from 2113 on; in fp32 4, or 8 from 529 rows on.
 TEST_P(SwapFfnOnCuda, RowsAtTheEdgesOfTiles) {
   SwapFfnDesc desc = middle_desc(GetParam());
   desc.events = 1;
-  for (const std::int64_t rows : {1, 3, 4, 5, 63, 65, 127, 128, 129, 255, 257, 528, 529, 535, 536, 537}) {
+  for (const std::int64_t rows : {1,   3,   4,   5,   63,  65,  127,  128,  129,  255,  256,  257,  511,
+                                  513, 528, 529, 535, 536, 537, 1055, 1056, 1057, 1073, 2112, 2113, 2145}) {
     desc.cores = rows;
     expect_right(desc, 1);
   }
   desc.cores = 37;
   desc.intermediate_size = 1000;
+  expect_right(desc, 3);
+  desc.cores = 939;  // 2817 rows: too many for down's sums to be divided
   expect_right(desc, 3);
 }
 

@@ -65,6 +65,7 @@ class SwapFfnExperiment {
   // The check of the last step; and the expectation that it finds nothing.
   gatefold_swap_ffn_report check(gatefold_data data = GATEFOLD_DATA_ANY) const;
   gatefold_swap_ffn_report expect_right() const;
+  double relative_l2_limit() const;
 
   void redraw_x(Random& random);
   double element(const Guarded& tensor, std::int64_t i) const;

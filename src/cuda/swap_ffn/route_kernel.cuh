@@ -1,30 +1,16 @@
 #pragma once
 
 #include "cuda/common/ptx.cuh"
-#include "cuda/swap_ffn/passes.hpp"
-#include "cuda/swap_ffn/piece.cuh"
+#include "cuda/swap_ffn/route_row.cuh"
 
-// What an event does before its first MLP, in one kernel: a block has 4 or 8 rows of s, and does for them
+// What an event does before its first MLP, in one kernel, with plain multiply-adds: for fp32, and for sizes and
+// pointers that no 16-byte access can take (route_mma_kernel.cuh takes all others). A block has 4 or 8 rows of s, and
+// does for them
 //
 //   fill      s row -> shared memory, times router_norm, a slab of columns at a time; its sum of squares on the way
 //   multiply  . router_w^T, 64 of the router's rows at a time: a warp has eight, a lane every 32nd piece of the columns
-//   decide    a warp for each row, in double precision: the router's sums are the only thing here that is rounded
-//   exchange  the row with its bank in ram, where it swaps; 1/rms of what came in
-//
-// Every block reads the router's weights, from L2: 128 KB of them for 512 flops each at B = 1, where 128 blocks of four
-// rows share the multiprocessors. With eight rows the same bytes serve twice the rows, for batches that have enough.
-//
-// Of 16-bit types the product with router_norm is exact in fp32 (8 and 8 bits of significand, or 11 and 11), so the
-// router's weights stay as they are stored, half the bytes of a folded fp32 matrix.
+//   finish    a warp for each row (route_row.cuh)
 namespace gatefold::cuda::swap_ffn {
-
-struct RouteParams {
-  Route o;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;  // D
-  std::int64_t width = 0;    // R
-  double eps = 0.0;
-};
 
 struct RouteTile {
   static constexpr int warps = 8;
@@ -32,7 +18,6 @@ struct RouteTile {
   static constexpr int slab = 1024;         // columns in shared memory at a time
   static constexpr int routes_of_warp = 8;  // of the router's rows at a time
   static constexpr int routes = warps * routes_of_warp;
-  static constexpr int banks = 4;
   static constexpr int square_parts = 2;  // of a row's sum of squares, whichever number of rows a block has
 };
 
@@ -120,23 +105,17 @@ class RouteBlock {
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
   __device__ void run() {
-    Logits logits;
+    RouteLogits logits;
     for (std::int64_t first_route = 0; first_route < p_.width; first_route += RouteTile::routes) {
       multiply(first_route);
       if (warp_ < rows) add_logits(first_route, logits);
       __syncthreads();
     }
     const std::int64_t row = first_row_ + warp_;
-    if (warp_ < rows && row < p_.rows) finish(row, logits);
+    if (warp_ < rows && row < p_.rows) RouteRow<Element, vectors>(p_, lane_).finish(logits, row, inverse_rms());
   }
 
  private:
-  // This lane's part of a row's, where each is divided among the lanes.
-  struct Logits {
-    double swap = 0.0;
-    double banks[RouteTile::banks] = {};
-  };
-
   // Pieces [begin, begin + slab_pieces) of the block's rows. Two parts of a row's pieces, 32 lanes each, for its
   // squares.
   template <bool with_squares>
@@ -237,90 +216,14 @@ class RouteBlock {
     return inverse_rms_of(storage_.squares[warp_][0] + storage_.squares[warp_][1], p_.columns, p_.eps);
   }
 
-  __device__ void add_logits(std::int64_t first_route, Logits& logits) const {
+  __device__ void add_logits(std::int64_t first_route, RouteLogits& logits) const {
+    const RouteRow<Element, vectors> own(p_, lane_);
     const auto scale = static_cast<double>(inverse_rms());
 #pragma unroll
     for (int i = 0; i < RouteTile::routes / 32; ++i) {
       const std::int64_t r = first_route + i * 32 + lane_;
-      if (r >= p_.width) continue;
-      const double z = static_cast<double>(storage_.sums[warp_][i * 32 + lane_]) * scale;
-      logits.swap += z * static_cast<double>(p_.o.swap_w[r]);
-#pragma unroll
-      for (int b = 0; b < RouteTile::banks; ++b) {
-        logits.banks[b] += z * static_cast<double>(p_.o.bank_w[r * RouteTile::banks + b]);
-      }
+      if (r < p_.width) own.add(logits, r, static_cast<double>(storage_.sums[warp_][i * 32 + lane_]) * scale);
     }
-  }
-
-  // The first of equals; a NaN counts as the largest.
-  static __device__ unsigned first_largest(const double (&values)[RouteTile::banks]) {
-    unsigned best = 0;
-    double most = values[0];
-#pragma unroll
-    for (unsigned b = 1; b < RouteTile::banks; ++b) {
-      if (values[b] > most || (isnan(values[b]) && !isnan(most))) {
-        best = b;
-        most = values[b];
-      }
-    }
-    return best;
-  }
-
-  // By the row's warp.
-  __device__ void finish(std::int64_t row, Logits& logits) {
-    const double swap_logit = warp_sum(logits.swap) + static_cast<double>(*p_.o.swap_b);
-#pragma unroll
-    for (int b = 0; b < RouteTile::banks; ++b) {
-      logits.banks[b] = warp_sum(logits.banks[b]) + static_cast<double>(p_.o.bank_b[b]);
-    }
-    const unsigned choice = first_largest(logits.banks);
-    const bool swaps = swap_logit > 0.0;  // sigmoid(v) > 1/2
-    const unsigned map = p_.o.stream_map[row];
-    const unsigned lane_of_choice = map >> (2 * choice) & 3U;
-    __syncwarp();  // all lanes have read the map
-    if (lane_ == 0 && p_.o.decisions != nullptr) {
-      p_.o.decisions[row] = static_cast<std::uint8_t>(choice + (swaps ? 4U : 0U));
-    }
-    if (swaps) {
-      const unsigned difference = (map & 3U) ^ lane_of_choice;
-      if (lane_ == 0) {
-        p_.o.stream_map[row] = static_cast<std::uint8_t>(map ^ difference ^ (difference << (2 * choice)));
-      }
-      exchange(row, lane_of_choice);
-    } else if (lane_ == 0) {
-      p_.o.inverse_rms[row] = inverse_rms();
-    }
-  }
-
-  __device__ void exchange(std::int64_t row, unsigned bank) {
-    const std::int64_t bytes = p_.columns * static_cast<int>(sizeof(Element));
-    std::byte* const s = p_.o.s + row * bytes;
-    std::byte* const stored = p_.o.ram + (row * RouteTile::banks + bank) * bytes;
-    double squares = 0.0;
-    constexpr int batch = 4;  // pieces under way: nothing is stored before all of them have come
-    for (std::int64_t first = lane_; first < pieces_; first += 32 * batch) {
-      typename ThisPiece::Raw incoming[batch];
-      typename ThisPiece::Raw outgoing[batch];
-#pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        const std::int64_t piece = first + 32 * i;
-        incoming[i] = piece < pieces_ ? ThisPiece::load(stored, piece) : ThisPiece::nothing();
-        outgoing[i] = piece < pieces_ ? ThisPiece::load(s, piece) : ThisPiece::nothing();
-      }
-#pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        const std::int64_t piece = first + 32 * i;
-        if (piece < pieces_) {
-          ThisPiece::store(s, piece, incoming[i]);
-          ThisPiece::store(stored, piece, outgoing[i]);
-        }
-        float values[elements];
-        ThisPiece::unpack(incoming[i], values);
-        squares = add_squares(squares, values);
-      }
-    }
-    squares = warp_sum(squares);
-    if (lane_ == 0) p_.o.inverse_rms[row] = inverse_rms_of(squares, p_.columns, p_.eps);
   }
 
   const RouteParams& p_;
