@@ -14,7 +14,7 @@ RESULT = ROOT / "results" / "cpu" / "tiny_llama.json"
 sys.path.insert(0, str(EXAMPLE))
 
 import corpus  # noqa: E402
-import evaluate  # noqa: E402
+import judge as judging  # noqa: E402
 import model as tiny  # noqa: E402
 import table  # noqa: E402
 import train  # noqa: E402
@@ -29,7 +29,7 @@ def test_the_committed_weights_are_evaluated(tmp_path):
     output = tmp_path / "out.json"
     done = subprocess.run(
         [sys.executable, str(EXAMPLE / "evaluate.py"), str(EXAMPLE / "weights" / "seed1.safetensors"), "--pieces", "6",
-         "--prompts", "3", "--continue-bytes", "8", "--output", str(output)], capture_output=True, text=True)  # fmt: skip
+         "--prompts", "3", "--continue-bytes", "8", "--jobs", "1", "--output", str(output)], capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = rows_of(output)
     assert [(row["dtype"], row["provider"]) for row in rows] == [
@@ -74,19 +74,70 @@ def test_no_file_is_both_trained_on_and_held_out():
 
 
 def test_divergence_and_agreement_of_known_distributions(monkeypatch):
-    judge = evaluate.Judge.__new__(evaluate.Judge)
+    judge = judging.Judge.__new__(judging.Judge)
     log = torch.log(torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]], dtype=torch.float64))
     other = torch.log(torch.tensor([[[0.25, 0.5, 0.25], [0.1, 0.2, 0.7]]], dtype=torch.float64))
     judge.expected, judge.ids, judge.prompts, judge.length = [log], None, None, 0
     judge.written = torch.tensor([[1, 2, 3, 4], [1, 2, 3, 4]])
-    monkeypatch.setattr(evaluate, "log_probabilities", lambda model, ids: iter([(other, torch.tensor([[1, 2]]))]))
-    monkeypatch.setattr(evaluate, "continuations", lambda *_: torch.tensor([[1, 2, 9, 4], [1, 2, 3, 4]]))
-    found = judge.judge(None)
+    monkeypatch.setattr(judging, "logits_of", lambda model, ids: iter([(other, torch.tensor([[1, 2]]))]))
+    monkeypatch.setattr(judging, "continuations", lambda *_: torch.tensor([[1, 2, 9, 4], [1, 2, 3, 4]]))
+    verdict = judge.judge(None)
+    found = verdict.means()
     ln2 = torch.log(torch.tensor(2.0)).item()
     assert found["divergence"] == pytest.approx((0.5 * ln2 - 0.25 * ln2) / 2)  # of two bytes the second is alike
     assert found["loss"] == pytest.approx((ln2 - torch.log(torch.tensor(0.7)).item()) / 2)
     assert found["accuracy"] == 1 and found["greedy_agreement"] == 0.5
-    assert found["continuation_agreement"] == 0.75  # the fourth byte comes after a difference
+    assert found["tied"] == found["tied_difference"] == 0
+    assert verdict.continuation_agreement.tolist() == [0.5, 1]  # the fourth byte comes after a difference
+
+
+def test_a_tie_is_counted_where_it_decides(monkeypatch):
+    """Of two equal logits the lower byte's is taken: against fp32's choice here, with it there."""
+    judge = judging.Judge.__new__(judging.Judge)
+    judge.expected = [torch.log(torch.tensor([[[0.3, 0.6, 0.1], [0.6, 0.3, 0.1]]], dtype=torch.float64))]
+    judge.ids, judge.prompts, judge.length, judge.written = None, None, 0, torch.zeros(1, 4)
+    logits = torch.tensor([[[2, 2, 1], [2, 2, 1]]], dtype=torch.float16)
+    monkeypatch.setattr(judging, "logits_of", lambda model, ids: iter([(logits, torch.tensor([[1, 0]]))]))
+    monkeypatch.setattr(judging, "continuations", lambda *_: torch.zeros(1, 4))
+    found = judge.judge(None).means()
+    assert (found["tied"], found["tied_difference"], found["greedy_agreement"]) == (1, 0.5, 0.5)
+
+
+def verdict_of(loss, continued):
+    zero = torch.zeros(len(loss), dtype=torch.float64)
+    continued = torch.tensor(continued, dtype=torch.float64)
+    return judging.Verdict(torch.tensor(loss, dtype=torch.float64), zero, zero, zero, zero, zero, continued)
+
+
+def test_errors_are_of_each_text_s_own_difference():
+    fp32, stock, ours = verdict_of([1, 2, 3], [1, 1, 1, 1]), verdict_of([2, 4, 3], [1, 0.5, 1, 0.25]), verdict_of(
+        [0, 0, 3], [1, 0.25, 0.5, 1])  # fmt: skip
+    errors = judging.paired_errors(ours, stock, fp32)
+    # Distances 1, 2, 0 (stock, above fp32) and 1, 2, 0 (ours, below): alike in every text.
+    assert errors["loss_distance"] == 0
+    # Differences 0, -1/4, -1/2, 3/4 of mean 0: variance (1/16 + 1/4 + 9/16) / 3, of the mean a quarter of that.
+    assert errors["continuation_agreement"] == pytest.approx((14 / 16 / 3 / 4) ** 0.5)
+    assert judging.differing_continuations(ours, stock) == {"both": 1, "stock": 1, "gatefold": 1}
+
+
+def test_the_error_of_a_mean_is_at_least_that_of_its_texts():
+    def rows(differences, paired):
+        return [row for seed, difference in enumerate(differences) for row in (
+            {"seed": seed, "dtype": "fp16", "provider": "stock", "accuracy": 0.5},
+            {"seed": seed, "dtype": "fp16", "provider": "gatefold", "accuracy": 0.5 + difference,
+             "paired_error": {"accuracy": paired}})]  # fmt: skip
+
+    spread = rows([0.01, 0.03], 0.001)  # the seeds' differences have the variance 2e-4, their mean half of that
+    assert table.error_of_differences(spread, "fp16", "accuracy") == pytest.approx(0.01)
+    alike = rows([0.02, 0.02], 0.01)
+    assert table.error_of_differences(alike, "fp16", "accuracy") == pytest.approx(0.01 / 2**0.5)
+    assert table.worse_by(alike, "fp16", "accuracy") == pytest.approx(-2 * 2**0.5)
+
+
+def test_sign_test_of_known_counts():
+    assert table.sign_test(0, 5) == pytest.approx(2 / 32)
+    assert table.sign_test(8, 15) == pytest.approx(0.2100, abs=5e-5)  # 2 (1 + 23 + 253 + ... + 490314) / 2^23
+    assert table.sign_test(3, 3) == 1
 
 
 def test_the_table_in_the_docs_is_the_committed_result_s():
