@@ -119,8 +119,9 @@ struct TileLayouts {
 
   using TiledMma = Tiled<MmaAtom, 8, warp_m, warp_n>;
 
-  // What partitions the staging tile: the gated atom where two columns of the product become one.
-  using OutAtom = std::conditional_t<C.gated_pair(), GatedAtom<C.gating>, MmaAtom>;
+  // What divides the staging tile among the threads: as the product's accumulators lie, or where two of its
+  // neighbouring columns become one, as their results do.
+  using OutAtom = std::conditional_t<C.gating == Gating::even_odd, EvenOddOutputs<MmaAtom>, MmaAtom>;
   static constexpr int out_atom_n = C.gating == Gating::even_odd ? 4 : 8;
   static constexpr int warp_part = warp_m / C.store_parts();  // rows
   using TiledOut = Tiled<OutAtom, out_atom_n, warp_part, warp_out>;
