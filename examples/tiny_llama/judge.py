@@ -1,6 +1,6 @@
 """How far a model is from the same weights in fp32: of every piece of text, and of all together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 import torch
@@ -70,13 +70,17 @@ class Judge:
 
     def __init__(self, fp32: torch.nn.Module, ids: Tensor, prompts: Tensor, length: int) -> None:
         self.ids, self.prompts, self.length = ids, prompts, length
-        self.expected = [torch.log_softmax(logits.double(), -1) for logits, _ in logits_of(fp32, ids)]
+        batches = list(logits_of(fp32, ids))
+        self.expected = [torch.log_softmax(logits.double(), -1) for logits, _ in batches]
         self.written = continuations(fp32, prompts, length)
-        self.fp32 = self.judge(fp32)
+        self.fp32 = self._verdict(batches, self.written)
 
     def judge(self, model: torch.nn.Module) -> Verdict:
+        return self._verdict(logits_of(model, self.ids), continuations(model, self.prompts, self.length))
+
+    def _verdict(self, batches: Iterable[tuple[Tensor, Tensor]], written: Tensor) -> Verdict:
         by_batch = []
-        for expected, (logits, following) in zip(self.expected, logits_of(model, self.ids)):
+        for expected, (logits, following) in zip(self.expected, batches):
             log = torch.log_softmax(logits.double(), -1)
             largest = logits.topk(2, -1).values
             choice, tied = log.argmax(-1), largest[..., 0] == largest[..., 1]
@@ -86,5 +90,4 @@ class Judge:
                 (expected.exp() * (expected - log)).sum(-1), tied, tied & ~agrees,
             ]  # fmt: skip
             by_batch.append([value.double().mean(-1) for value in of_bytes])
-        written = continuations(model, self.prompts, self.length)
         return Verdict(*map(torch.cat, zip(*by_batch)), share_before_difference(self.written, written))
