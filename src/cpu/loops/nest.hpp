@@ -9,7 +9,8 @@
 //
 //   for each block of k_block elements of the sums          the same blocks for any number of tokens
 //     for each tile_tokens rows of x                        they stay in the first-level cache
-//       for each 4 rows of weights                          they come from the second-level cache, or from memory
+//       for each 4 rows of weights                          from memory the first time, then from the second-level
+//       cache
 //         for each step of the block                        4 x tile_tokens accumulators of one vector each
 //         fold the accumulators, add them to the sums
 //
@@ -94,9 +95,31 @@ GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<
   }
 }
 
-// sums[t][r] (+)= x[t] . rows[r] over `count` elements. The first `fetched` of the rows ahead are asked for on the way.
+// Whole steps from k on that end before `end`; where they end. The first `fetched` of the rows ahead are asked for on
+// the way.
 template <class Policy, int tokens, int fetched, class X>
-GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Policy>& ahead, const TileTokens<X>& x,
+GATEFOLD_LOOP std::int64_t multiply_steps(const TileRows<Policy>& rows, const TileRows<Policy>& ahead,
+                                          const TileTokens<X>& x, std::int64_t k, std::int64_t end,
+                                          typename Policy::Vector (&sums)[tokens][tile_rows_of]) {
+  for (; k + Policy::step <= end; k += Policy::step) {
+#pragma GCC unroll 4
+    for (int r = 0; r < fetched; ++r) __builtin_prefetch(ahead.row[r] + k, 0, 3);
+    multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
+  }
+  return k;
+}
+
+// Rows that are asked for during a tile: the first ones until element `turn`, then the others.
+template <class Policy>
+struct TileAhead {
+  TileRows<Policy> first;
+  TileRows<Policy> then;
+  std::int64_t turn;
+};
+
+// sums[t][r] (+)= x[t] . rows[r] over `count` elements.
+template <class Policy, int tokens, int fetched, class X>
+GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileAhead<Policy>& ahead, const TileTokens<X>& x,
                                  std::int64_t count, float* out, bool first) {
   typename Policy::Vector sums[tokens][tile_rows_of];
 #pragma GCC unroll 8
@@ -105,13 +128,8 @@ GATEFOLD_LOOP void multiply_tile(const TileRows<Policy>& rows, const TileRows<Po
     for (int r = 0; r < tile_rows_of; ++r) sums[t][r] = Policy::zero();
   }
   std::int64_t k = 0;
-  for (; k + Policy::step <= count; k += Policy::step) {
-    if constexpr (fetched > 0) {
-#pragma GCC unroll 4
-      for (int r = 0; r < fetched; ++r) __builtin_prefetch(ahead.row[r] + k, 0, 3);
-    }
-    multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
-  }
+  if constexpr (fetched > 0) k = multiply_steps<Policy, tokens, fetched>(rows, ahead.first, x, k, ahead.turn, sums);
+  k = multiply_steps<Policy, tokens, fetched>(rows, ahead.then, x, k, count, sums);
   if (k < count) multiply_step<Policy, tokens, true>(rows, x, k, static_cast<int>(count - k), sums);
   Policy::template add_sums<tokens>(sums, out, first);
 }
@@ -136,13 +154,19 @@ GATEFOLD_LOOP Block block_from(std::int64_t begin, std::int64_t depth) {
   return {begin, depth - begin < Policy::k_block ? depth - begin : Policy::k_block};
 }
 
+// Whether a block of the first tokens' rows is read in streams of its own (multiply_first_rows): not with blocks of
+// less than 4 KiB, whose streams break off too often.
+template <class Policy>
+constexpr bool first_in_streams = Policy::k_block * static_cast<std::int64_t>(sizeof(typename Policy::Element)) >= 4096;
+
 // The rows that tiles ask for ahead of their turn: those of this panel, block by block, then the first block of the
 // next panel's. They are a whole block further, and spread over all tiles, so that memory is read while later tokens
-// are multiplied, not only during the first ones.
+// are multiplied, not only during the first ones. Where the first tokens read in streams, only later ones ask, from
+// three tiles of them on: lines that are asked for while many are on their way are forgotten.
 struct Later {
   const PanelProduct& panel;
   std::int64_t k_block;
-  std::int64_t passes;     // over the rows of a block, each with a tile's tokens
+  std::int64_t passes;     // over the rows of a block that ask, each with a tile's tokens; 0: none asks
   std::int64_t begin = 0;  // of the block that they are in
   std::int64_t row = 0;    // the next one
   std::int64_t due = 0;    // in parts of a row, as many as there are passes
@@ -162,10 +186,11 @@ struct Later {
     beyond = true;
   }
 
-  // Of the rows that are due with a tile, their addresses to `out`; how many there are: at most a tile's.
+  // Of the rows that are due with a tile, their addresses to `out`; how many there are: at most two.
   template <class Policy>
   GATEFOLD_LOOP int take(TileRows<Policy>& out) {
     int count = 0;
+    if (passes == 0) return count;
     for (due += tile_rows_of; due >= passes; due -= passes) {
       const std::byte* const* rows = beyond ? panel.next_rows : panel.rows;
       if (rows == nullptr) continue;
@@ -185,12 +210,11 @@ void multiply_rows(const PanelProduct& p, const Block& block, const TileTokens<X
   for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
     const TileRows<Policy> rows = rows_at<Policy>(p.rows + row, 1, block.begin);
     float* out = p.sums + row * p.tokens + token * tile_rows_of;
-    TileRows<Policy> ahead{};
-    switch (later.take(ahead)) {
+    TileAhead<Policy> ahead{};
+    switch (later.take(ahead.then)) {
       case 0: multiply_tile<Policy, tokens, 0>(rows, ahead, x, block.count, out, first); break;
       case 1: multiply_tile<Policy, tokens, 1>(rows, ahead, x, block.count, out, first); break;
-      case 2: multiply_tile<Policy, tokens, 2>(rows, ahead, x, block.count, out, first); break;
-      default: multiply_tile<Policy, tokens, tile_rows_of>(rows, ahead, x, block.count, out, first); break;
+      default: multiply_tile<Policy, tokens, 2>(rows, ahead, x, block.count, out, first); break;
     }
   }
 }
@@ -227,29 +251,48 @@ GATEFOLD_LOOP auto tokens_at(const PanelProduct& p, const Block& block, std::int
   }
 }
 
-// The tokens of one pass, as many as the template of its loops wants.
+// Of Later.
 template <class Policy>
-GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, std::int64_t token, std::int64_t count,
-                                   Later& later) {
-  constexpr auto limited = [](int tokens) { return tokens < Policy::tile_tokens ? tokens : Policy::tile_tokens; };
-  const auto x = tokens_at<Policy>(p, block, token, count);
-  switch (count) {
-    case 1: multiply_rows<Policy, limited(1)>(p, block, x, token, later); break;
-    case 2: multiply_rows<Policy, limited(2)>(p, block, x, token, later); break;
-    case 3: multiply_rows<Policy, limited(3)>(p, block, x, token, later); break;
-    case 4: multiply_rows<Policy, limited(4)>(p, block, x, token, later); break;
-    case 5: multiply_rows<Policy, limited(5)>(p, block, x, token, later); break;
-    default: multiply_rows<Policy, Policy::tile_tokens>(p, block, x, token, later); break;
-  }
+GATEFOLD_LOOP std::int64_t asking_passes(std::int64_t passes) {
+  if (!first_in_streams<Policy>) return passes;
+  return passes > 3 ? passes - 1 : 0;
 }
 
-// A panel with the tokens of one tile. Every row is needed once, and comes from memory: so each is read from one end to
-// the other, in as many streams as a tile has rows, each of consecutive rows. That is what the processor's own fetch
-// follows best; it is helped by asking for lines a little ahead (docs/kernels/cpu.md).
+// How far ahead of its use a line is asked for where rows are read from memory.
+template <class Policy>
+constexpr std::int64_t lead = 1024 / static_cast<std::int64_t>(sizeof(typename Policy::Element));
+
+// The sums of a panel's first tokens with rows that lie `apart`, to and from a tile's own, [tokens][rows].
+template <int tokens>
+struct SpreadSums {
+  const PanelProduct& panel;
+  std::int64_t first;  // row
+  std::int64_t apart;
+
+  GATEFOLD_LOOP float* of(int r) const {
+    const std::int64_t row = first + r * apart;
+    return panel.sums + row / tile_rows_of * panel.tokens * tile_rows_of + row % tile_rows_of;
+  }
+  GATEFOLD_LOOP void load(float* own) const {
+    for (int r = 0; r < tile_rows_of; ++r) {
+      for (int t = 0; t < tokens; ++t) own[t * tile_rows_of + r] = of(r)[t * tile_rows_of];
+    }
+  }
+  GATEFOLD_LOOP void store(const float* own) const {
+    for (int r = 0; r < tile_rows_of; ++r) {
+      for (int t = 0; t < tokens; ++t) of(r)[t * tile_rows_of] = own[t * tile_rows_of + r];
+    }
+  }
+};
+
+// Weights that come from memory are read fastest in as many streams as a tile has rows, each of consecutive rows: that
+// is what the processor's own fetch follows best. It is helped by asking for lines a little ahead
+// (docs/kernels/cpu.md).
+//
+// A panel with the tokens of one tile: each row from one end to the other.
 template <class Policy, int tokens>
 void multiply_streams(const PanelProduct& p) {
   using Element = typename Policy::Element;
-  constexpr std::int64_t ahead = 1024 / static_cast<std::int64_t>(sizeof(Element));
   const std::int64_t apart = p.row_count / tile_rows_of;
   const std::int64_t x_stride = p.x_stride / static_cast<std::int64_t>(sizeof(Element));
   for (std::int64_t row = 0; row < apart; ++row) {
@@ -257,15 +300,59 @@ void multiply_streams(const PanelProduct& p) {
     for (Block block = block_from<Policy>(0, p.depth); block.count > 0;
          block = block_from<Policy>(block.begin + block.count, p.depth)) {
       const TileTokens<Element> x{reinterpret_cast<const Element*>(p.x) + block.begin, x_stride};
+      const TileRows<Policy> ahead = rows_at<Policy>(p.rows + row, apart, block.begin + lead<Policy>);
       multiply_tile<Policy, tokens, tile_rows_of>(rows_at<Policy>(p.rows + row, apart, block.begin),
-                                                  rows_at<Policy>(p.rows + row, apart, block.begin + ahead), x,
-                                                  block.count, sums, block.begin == 0);
+                                                  {ahead, ahead, block.count}, x, block.count, sums, block.begin == 0);
     }
-    for (int r = 0; r < tile_rows_of; ++r) {
-      const std::int64_t to = row + r * apart;
-      float* out = p.sums + to / tile_rows_of * tile_rows_of * tokens + to % tile_rows_of;
-      for (int t = 0; t < tokens; ++t) out[t * tile_rows_of] = sums[t * tile_rows_of + r];
-    }
+    SpreadSums<tokens>{p, row, apart}.store(sums);
+  }
+}
+
+// The first tokens of more: a block of each row.
+template <class Policy, int tokens, class X>
+void multiply_first_rows(const PanelProduct& p, const Block& block, const TileTokens<X>& x) {
+  const std::int64_t apart = p.row_count / tile_rows_of;
+  const Block next = block_from<Policy>(block.begin + block.count, p.depth);
+  for (std::int64_t row = 0; row < apart; ++row) {
+    // After a block of these rows comes that of the next ones, then the next block, then the next panel.
+    const bool more_rows = row + 1 < apart;
+    const bool beyond = !more_rows && next.count == 0 && p.next_rows != nullptr;
+    const std::byte* const* then = more_rows ? p.rows + row + 1 : beyond ? p.next_rows : p.rows;
+    const std::int64_t then_begin = more_rows ? block.begin : next.count > 0 ? next.begin : 0;
+    const TileAhead<Policy> ahead{rows_at<Policy>(p.rows + row, apart, block.begin + lead<Policy>),
+                                  rows_at<Policy>(then, apart, then_begin + lead<Policy> - block.count),
+                                  block.count - lead<Policy>};
+    const SpreadSums<tokens> of_panel{p, row, apart};
+    float sums[tokens * tile_rows_of] = {};
+    if (block.begin > 0) of_panel.load(sums);
+    multiply_tile<Policy, tokens, tile_rows_of>(rows_at<Policy>(p.rows + row, apart, block.begin), ahead, x,
+                                                block.count, sums, block.begin == 0);
+    of_panel.store(sums);
+  }
+}
+
+template <class Policy, int tokens, class X>
+GATEFOLD_LOOP void multiply_pass(const PanelProduct& p, const Block& block, const TileTokens<X>& x, std::int64_t token,
+                                 Later& later) {
+  if constexpr (first_in_streams<Policy>) {
+    if (token == 0) return multiply_first_rows<Policy, tokens>(p, block, x);
+  }
+  multiply_rows<Policy, tokens>(p, block, x, token, later);
+}
+
+// The tokens of one pass, as many as the template of its loops wants.
+template <class Policy>
+GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, std::int64_t token, std::int64_t count,
+                                   Later& later) {
+  constexpr auto limited = [](int tokens) { return tokens < Policy::tile_tokens ? tokens : Policy::tile_tokens; };
+  const auto x = tokens_at<Policy>(p, block, token, count);
+  switch (count) {
+    case 1: multiply_pass<Policy, limited(1)>(p, block, x, token, later); break;
+    case 2: multiply_pass<Policy, limited(2)>(p, block, x, token, later); break;
+    case 3: multiply_pass<Policy, limited(3)>(p, block, x, token, later); break;
+    case 4: multiply_pass<Policy, limited(4)>(p, block, x, token, later); break;
+    case 5: multiply_pass<Policy, limited(5)>(p, block, x, token, later); break;
+    default: multiply_pass<Policy, Policy::tile_tokens>(p, block, x, token, later); break;
   }
 }
 
@@ -288,7 +375,7 @@ void multiply_panel(const PanelProduct& p) {
   static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= 6);
   if (p.tokens <= Policy::tile_tokens) return multiply_one_tile<Policy>(p);
   const std::int64_t passes = (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
-  Later later{.panel = p, .k_block = Policy::k_block, .passes = passes};
+  Later later{.panel = p, .k_block = Policy::k_block, .passes = asking_passes<Policy>(passes)};
   later.start();
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
     const Block block = block_from<Policy>(begin, p.depth);
