@@ -64,14 +64,5 @@ TEST_P(Batch, DoesntChangeARow) {
   }
 }
 
-// Packed x is as large as x, and x may be an mlp's h: so AVX-512's kernels pack 264 tokens at a time, half of 512.
-TEST_P(Batch, PacksFewTokensAtATime) {
-  if (GetParam().implementation.rfind("loops:avx512", 0) != 0) GTEST_SKIP() << "packs nothing, or all";
-  Random random = test_random();
-  Experiment experiment(spec(1, hidden_size, intermediate_size), random);
-  const Plan plan(experiment.desc(GetParam().implementation));
-  EXPECT_EQ(plan.workspace_size(100'000), plan.workspace_size(264));
-}
-
 }  // namespace
 }  // namespace gatefold::test

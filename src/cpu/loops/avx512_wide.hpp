@@ -28,10 +28,6 @@ constexpr std::int64_t wide_tokens = 6;
 constexpr std::int64_t wide_tiles = wide_group / wide_tokens;
 constexpr std::int64_t fold_levels = 4;  // of 16 lanes
 
-// So many tokens are packed at a time, half of 512: then an mlp's packed h is small beside its h. Weights are packed
-// again for the next ones, which costs 2 % of the time.
-constexpr std::int64_t wide_most = 22 * wide_group;
-
 using WideSums = __m512[wide_tokens][wide_vectors];
 constexpr std::int64_t tile_floats = wide_tokens * wide_vectors * 16;
 
@@ -239,7 +235,6 @@ constexpr Kernel make_wide_kernel(const char* name, DType dtype) {
   kernel.packed_least_depth = Policy::wide_least_depth;
   kernel.packed_scratch_bytes = (narrow_floats<Policy> + weights_floats<Policy> + waiting_floats) * 4;
   kernel.packed_tokens = wide_group;
-  kernel.packed_most = wide_most;
   kernel.packed_bytes = wide_x_bytes<Policy>;
   kernel.pack = pack_wide_tokens<Policy>;
   return kernel;

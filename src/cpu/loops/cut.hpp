@@ -9,7 +9,7 @@
 namespace gatefold::cpu {
 
 constexpr std::int64_t most_tokens = 512;             // of an item
-constexpr std::int64_t most_chunk = 4 * most_tokens;  // tokens of which x is packed at a time, by any kernel
+constexpr std::int64_t most_chunk = 4 * most_tokens;  // of which x is packed at a time
 constexpr std::int64_t sums_granule = 16;             // of elements that the activations work on at a time
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }

@@ -65,7 +65,6 @@ struct Kernel {
   std::int64_t packed_least_depth = 0;
   std::int64_t packed_scratch_bytes = 0;  // in place of scratch_bytes
   std::int64_t packed_tokens = 0;         // 0: x is read as it is
-  std::int64_t packed_most = 0;           // tokens that are packed at a time, 0: as many as the loops allow
   std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;
   void (*pack)(const TokenPack& tokens) = nullptr;
 };

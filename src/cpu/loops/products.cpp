@@ -54,12 +54,12 @@ class LoopsExecutor final : public Executor {
               .kernel = kernel}) {}
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
-    const std::int64_t most = std::min(max_tokens, chunk_limit());
-    return static_cast<std::size_t>(packed_size(most) + threads_ * memory(most).size);
+    const std::int64_t most = std::min(max_tokens, token_limit(p_));
+    return static_cast<std::size_t>(packed_size(std::min(most, most_chunk)) + threads_ * memory(most).size);
   }
 
   std::string describe(std::int64_t tokens) const override {
-    const Division division = cut_.divide(chunk_of(tokens));
+    const Division division = cut_.divide(std::min(tokens, most_chunk));
     return concat(kernel_.name, ", panels of ", division.rows, " weight rows with up to ", division.tokens, " tokens, ",
                   threads_, " threads");
   }
@@ -68,7 +68,7 @@ class LoopsExecutor final : public Executor {
     if (operands.tokens > token_limit(p_)) {
       return unsupported("tokens: ", operands.tokens, ", loops take at most ", token_limit(p_), " of these sizes");
     }
-    const std::int64_t chunk = chunk_of(operands.tokens);
+    const std::int64_t chunk = std::min(operands.tokens, most_chunk);
     const Memory offsets = memory(chunk);
     [[maybe_unused]] const bool serial = p_.hidden_size < serial_below && p_.intermediate_size < serial_below &&
                                          operands.tokens < serial_below &&
@@ -123,16 +123,6 @@ class LoopsExecutor final : public Executor {
     const bool packs =
         kernel_.packed_tokens > 0 && tokens >= kernel_.packed_from && p_.hidden_size >= kernel_.packed_least_depth;
     return packs ? ceil_div(tokens, kernel_.packed_tokens) : 0;
-  }
-
-  // How many tokens are multiplied before the next ones are packed.
-  std::int64_t chunk_limit() const {
-    const bool limited = kernel_.packed_most > 0 && p_.hidden_size >= kernel_.packed_least_depth;
-    return limited ? std::min(most_chunk, kernel_.packed_most) : most_chunk;
-  }
-  std::int64_t chunk_of(std::int64_t tokens) const {
-    const std::int64_t some = std::max<std::int64_t>(tokens, 1);
-    return ceil_div(some, ceil_div(some, chunk_limit()));
   }
 
   std::int64_t packed_size(std::int64_t tokens) const {
