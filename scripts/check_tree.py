@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks tracked files for what must not be in them: paths of one machine, package hosts, and overlong sources.
+"""Checks tracked files for what must not be in them: paths of one machine, package hosts, overlong sources, and documents'
+links to what is not there.
 
 Prints one line per offence and exits with 1 if there is any. Long sources are a warning first.
 """
@@ -16,6 +17,9 @@ FORBIDDEN = {
 }
 SOURCE_SUFFIXES = {".h", ".c", ".hpp", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake"}
 WARN_LINES, MAX_LINES = 300, 600
+LINK = re.compile(r"\]\(([^)\s]+)\)|src(?:set)?=\"([^\"]+)\"")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+ELSEWHERE = ("http:", "https:", "mailto:")
 
 
 def is_source(path: Path) -> bool:
@@ -31,6 +35,32 @@ def forbidden(path: str, text: str) -> list[str]:
     ]
 
 
+def anchors(text: str) -> set[str]:
+    """As GitHub names headings: the words with hyphens between them, and a number after those of earlier headings."""
+    names: set[str] = set()
+    for heading in HEADING.findall(text):
+        name = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        again = 1
+        while (numbered := name if again == 1 else f"{name}-{again - 1}") in names:
+            again += 1
+        names.add(numbered)
+    return names
+
+
+def broken_links(root: Path, path: str, text: str) -> list[str]:
+    broken = []
+    for link in ("".join(groups) for groups in LINK.findall(text)):
+        file, _, anchor = link.partition("#")
+        to = root / Path(path).parent / file if file else root / path
+        if link.startswith(ELSEWHERE):
+            continue
+        if not to.exists():
+            broken.append(f"{path}: links to {link}, which is not there")
+        elif anchor and to.suffix == ".md" and anchor not in anchors(to.read_text()):
+            broken.append(f"{path}: links to {link}, but {to.name} has no such heading")
+    return broken
+
+
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True).stdout
@@ -42,6 +72,8 @@ def main() -> int:
             continue  # not text
         text = data.decode("utf-8", errors="replace")
         found += forbidden(path, text)
+        if path.endswith(".md"):
+            found += broken_links(root, path, text)
         lines = text.count("\n")
         if is_source(Path(path)) and lines > WARN_LINES:
             message = f"{path}: {lines} lines, more than {MAX_LINES if lines > MAX_LINES else WARN_LINES}"
