@@ -2,7 +2,7 @@
 // memory: by cuBLASLt (tuned) with act_and_mul between its products, by Gatefold, and merely reading the weights, in
 // rounds. A table goes to stdout, rows as JSON to the file named by --json.
 //     bench_decode [--json FILE] [--rounds N] [--model NAME] [--tokens N,N...] [--implementation NAME,NAME...]
-// --implementation: each is forced for both products; "" is the library's own choice.
+// --implementation: each is forced for both products (GATEFOLD_IMPL); "" is the library's own choice.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -52,7 +52,7 @@ struct Layer {
 // What the ways share, for the most tokens of a run.
 struct Tensors {
   std::vector<Layer> layers;
-  DeviceBuffer x, both, h, y, sink;
+  DeviceBuffer x, both, h, y, sink;  // h is an mlp's workspace, too
 
   Tensors(const Model& m, std::int64_t tokens)
       : x(bytes(tokens * m.hidden_size)),
@@ -65,7 +65,7 @@ struct Tensors {
   }
 };
 
-Desc desc_of(gatefold_op op, std::int64_t depth, std::int64_t columns, const std::string& implementation) {
+Desc desc_of(gatefold_op op, std::int64_t depth, std::int64_t columns) {
   Desc desc{.op = op,
             .dtype = GATEFOLD_DTYPE_BF16,
             .device = GATEFOLD_DEVICE_CUDA,
@@ -75,32 +75,32 @@ Desc desc_of(gatefold_op op, std::int64_t depth, std::int64_t columns, const std
     desc.layout = Layout::gate_up();
     desc.activation = Activation::silu();
   }
-  desc.implementation = implementation;
   return desc;
 }
 
-struct Ours {
-  Plan gate_up, down;
+// An mlp for whose products an implementation is forced, unless it is "".
+Plan mlp_of(const Model& m, const std::string& implementation) {
+  if (!implementation.empty()) setenv("GATEFOLD_IMPL", implementation.c_str(), 1);
+  Plan plan(desc_of(GATEFOLD_OP_MLP, m.hidden_size, m.intermediate_size));
+  unsetenv("GATEFOLD_IMPL");
+  return plan;
+}
 
-  Ours(const Model& m, const std::string& implementation)
-      : gate_up(desc_of(GATEFOLD_OP_GATE_UP, m.hidden_size, m.intermediate_size, implementation)),
-        down(desc_of(GATEFOLD_OP_GEMM, m.intermediate_size, m.hidden_size, implementation)) {}
+struct Ours {
+  Plan mlp;
+
+  Ours(const Model& m, const std::string& implementation) : mlp(mlp_of(m, implementation)) {}
 
   void enqueue(const Tensors& t, const Layer& layer, std::int64_t tokens, cudaStream_t stream) const {
     Args a;
     a.tokens = tokens;
     a.x = t.x.get();
     a.gate = layer.gate_up.get();
-    a.out = t.h.get();
+    a.down = layer.down.get();
+    a.out = t.y.get();
+    a.workspace = {t.h.get(), t.h.bytes()};
     a.stream = stream;
-    gate_up.run(a);
-    Args b;
-    b.tokens = tokens;
-    b.x = t.h.get();
-    b.up = layer.down.get();
-    b.out = t.y.get();
-    b.stream = stream;
-    down.run(b);
+    mlp.run(a);
   }
 };
 
@@ -112,7 +112,7 @@ struct Unfused {
   Unfused(const CublasLt& library, const Model& m, std::int64_t tokens)
       : gate_up(library, GATEFOLD_DTYPE_BF16, tokens, 2 * m.intermediate_size, m.hidden_size),
         down(library, GATEFOLD_DTYPE_BF16, tokens, m.hidden_size, m.intermediate_size),
-        act_and_mul(desc_of(GATEFOLD_OP_ACT_AND_MUL, 0, m.intermediate_size, "")) {}
+        act_and_mul(desc_of(GATEFOLD_OP_ACT_AND_MUL, 0, m.intermediate_size)) {}
 
   void tune(const Tensors& t) {
     gate_up.tune(t.x.get(), t.layers[0].gate_up.get(), t.both.get(), nullptr);

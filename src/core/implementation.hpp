@@ -43,6 +43,10 @@ class Executor {
   // Can it take these pointers? Alignment is known only here; a run that is refused goes to the next of the list.
   virtual bool accepts(const Operands& /*operands*/) const { return true; }
 
+  // CUDA: do such a run's kernels let the next one in the stream begin only when every kernel before the run has ended?
+  // What those have written may be read there at once, without waiting for this run's kernels.
+  virtual bool holds_back_the_next(const Operands& /*operands*/) const { return false; }
+
   // The output is not empty; D >= 0. Allocates nothing, throws nothing.
   virtual Status run(const Operands& operands) const = 0;
 };

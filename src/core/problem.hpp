@@ -65,7 +65,10 @@ struct Operands {
   const std::byte* up_bias = nullptr;
   const std::byte* down_bias = nullptr;
   const float* row_scale = nullptr;  // [tokens]: each token's sums are multiplied by its own, before any bias
-  int device = unknown_device;       // CUDA: the one that owns all of them, if that is known; then it is current, too
+  // CUDA: the kernel before this run's in the stream writes none of the weights, and begun only when all before it had
+  // ended. So they may be read before that kernel has ended (Executor::holds_back_the_next).
+  bool weights_settled = false;
+  int device = unknown_device;  // CUDA: the one that owns all of them, if that is known; then it is current, too
 };
 
 // One half of a pair (weight rows, or act_and_mul's columns) whatever the layout: line j begins at

@@ -141,16 +141,24 @@ const Candidate& Selection::choose(std::int64_t tokens) const {
   return chosen != candidates_.end() ? *chosen : candidates_.back();
 }
 
-Status Selection::run(const Operands& operands) const {
+const Candidate* Selection::taken_by(const Operands& operands) const {
   for (const Candidate& candidate : candidates_) {
     if (!candidate.executor || !(forced() || candidate.verdict.wants(operands.tokens))) continue;
-    if (candidate.executor->accepts(operands)) return candidate.executor->run(operands);
-    if (forced()) {
-      return unsupported("implementation: ", candidate.implementation->name(),
-                         " was forced, but cannot take pointers of this alignment");
-    }
+    if (candidate.executor->accepts(operands)) return &candidate;
   }
-  return {GATEFOLD_ERROR_INTERNAL, "no candidate takes this run"};
+  return nullptr;
+}
+
+Status Selection::run(const Operands& operands) const {
+  if (const Candidate* candidate = taken_by(operands)) return candidate->executor->run(operands);
+  if (!forced()) return {GATEFOLD_ERROR_INTERNAL, "no candidate takes this run"};
+  return unsupported("implementation: ", candidates_[forced_].implementation->name(),
+                     " was forced, but cannot take pointers of this alignment");
+}
+
+bool Selection::holds_back_the_next(const Operands& operands) const {
+  const Candidate* candidate = taken_by(operands);
+  return candidate != nullptr && candidate->executor->holds_back_the_next(operands);
 }
 
 std::size_t Selection::workspace_size(std::int64_t max_tokens) const {

@@ -28,6 +28,8 @@ class Selection {
 
   // Runs the first candidate that wants the tokens and accepts the pointers.
   Status run(const Operands& operands) const;
+  // Of that candidate's executor.
+  bool holds_back_the_next(const Operands& operands) const;
 
   std::size_t workspace_size(std::int64_t max_tokens) const;
   bool forced() const { return forced_ != none; }
@@ -42,6 +44,9 @@ class Selection {
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  // The candidate that takes a run; null where the forced one does not accept its pointers.
+  const Candidate* taken_by(const Operands& operands) const;
 
   std::vector<Candidate> candidates_;
   std::size_t forced_ = none;

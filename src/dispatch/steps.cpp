@@ -24,6 +24,7 @@ class SelectedOp final : public Executor {
     return concat(to_string(op_), " by ", selection_.choose(tokens).implementation->name());
   }
   Status run(const Operands& operands) const override { return selection_.run(operands); }
+  bool holds_back_the_next(const Operands& operands) const override { return selection_.holds_back_the_next(operands); }
 
  private:
   Op op_;
@@ -68,13 +69,16 @@ std::string Steps::describe(std::int64_t tokens) const {
 Status Steps::run(const Operands& whole) const {
   const std::size_t kept = arena_.size(whole.tokens);
   const Buffers buffers = arena_.buffers(whole.workspace, whole.tokens);
+  bool settled = false;
   for (const Step& step : steps_) {
     if (step.writes_nothing) continue;
     Operands operands = step.operands(whole, buffers);
     operands.workspace = whole.workspace + kept;
     operands.workspace_size = whole.workspace_size - kept;
     operands.device = whole.device;
+    operands.weights_settled = settled;
     if (Status status = step.executor->run(operands); !status.ok()) return status;
+    settled = step.executor->holds_back_the_next(operands);
   }
   return {};
 }

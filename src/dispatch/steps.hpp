@@ -34,8 +34,8 @@ class Arena {
 struct Step {
   std::unique_ptr<Executor> executor;
 
-  // The step's tensors, from those of the whole op and the buffers between the steps. Its workspace and the device are
-  // not their business.
+  // The step's tensors, from those of the whole op and the buffers between the steps: its weights are the whole op's,
+  // never what another step writes. The rest is not their business: its workspace, the device, settled weights.
   Operands (*operands)(const Operands& whole, const Buffers& buffers);
 
   bool writes_nothing = false;  // its output has no columns: it is left out

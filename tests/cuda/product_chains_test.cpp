@@ -162,5 +162,94 @@ TEST(MlpChain, IsTheSameWithAndWithoutPauses) {
   }
 }
 
+// Weights that a product writes right before the mlp: gate and up's last, or down's. That product sums 8192 terms, on a
+// part of the multiprocessors and so late that whatever is read before it has ended is the other set of weights.
+TEST(MlpChain, ReadsWeightsThatWereWrittenJustBefore) {
+  Random random = test_random();
+  constexpr std::int64_t D = 1024;
+  constexpr std::int64_t F = 768;
+  constexpr std::int64_t terms = 8192;
+  constexpr std::int64_t most_tokens = 40;
+  const auto numbers = [&](std::int64_t count, std::uint16_t value) {  // one in eight, the others are 0
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
+    for (std::uint16_t& v : values) v = random() % 8 == 0 ? value : 0;
+    Allocation memory(device_memory(), values.size() * 2);
+    device_memory().upload(memory.get(), values.data(), values.size() * 2);
+    return memory;
+  };
+  const Allocation x = numbers(most_tokens * D, 0x3f80);  // 1
+  // gate_up [2 F, D] and down [D, F] are one of two factors times this one, so of two sets.
+  const Allocation columns = numbers(D * terms, 0x3c80);  // 1 / 64: D rows, of which down takes F
+  const Allocation rows[] = {numbers(2 * F * terms, 0x3f80), numbers(2 * F * terms, 0x3f80)};
+  const Allocation gate_up(device_memory(), 2 * F * D * 2), down(device_memory(), D * F * 2);
+  const Allocation out(device_memory(), most_tokens * D * 2);
+  const auto writer = [](std::int64_t width) {
+    return Plan(Desc{.op = GATEFOLD_OP_GEMM,
+                     .dtype = GATEFOLD_DTYPE_BF16,
+                     .device = GATEFOLD_DEVICE_CUDA,
+                     .hidden_size = terms,
+                     .intermediate_size = width});
+  };
+  const Plan write_gate_up = writer(D), write_down = writer(F);
+  for (const char* family : {"", "decode", "sm90_decode"}) {
+    std::optional<Plan> plan;
+    try {
+      const Forced forced(family);
+      plan.emplace(Desc{.op = GATEFOLD_OP_MLP,
+                        .dtype = GATEFOLD_DTYPE_BF16,
+                        .device = GATEFOLD_DEVICE_CUDA,
+                        .layout = Layout::gate_up(),
+                        .activation = Activation::silu(),
+                        .hidden_size = D,
+                        .intermediate_size = F});
+    } catch (const Error&) {
+      if (std::string_view(family) != "sm90_decode") throw;
+      continue;  // the device is none of 9.0
+    }
+    const std::size_t bytes = plan->workspace_size(most_tokens);
+    const Allocation workspace(device_memory(), bytes);
+    const Stream stream;
+    const auto run = [&](std::int64_t tokens, int set, bool down_last, bool pauses) {
+      for (const bool of_down : {!down_last, down_last}) {
+        (of_down ? write_down : write_gate_up)
+            .run({.tokens = of_down ? D : 2 * F,
+                  .x = rows[set].get(),
+                  .up = columns.get(),
+                  .out = (of_down ? down : gate_up).get(),
+                  .stream = stream.get()});
+        if (pauses) stream.wait();
+      }
+      plan->run({.tokens = tokens,
+                 .x = x.get(),
+                 .gate = gate_up.get(),
+                 .down = down.get(),
+                 .out = out.get(),
+                 .workspace = {workspace.get(), bytes},
+                 .stream = stream.get()});
+    };
+    const auto result = [&](std::int64_t tokens) {
+      stream.wait();
+      std::vector<std::uint16_t> values(static_cast<std::size_t>(tokens * D));
+      device_memory().download(values.data(), out.get(), values.size() * 2);
+      return values;
+    };
+    for (const std::int64_t tokens : {std::int64_t{1}, std::int64_t{12}, most_tokens}) {
+      std::vector<std::uint16_t> expected[2];
+      for (const int set : {0, 1}) {
+        run(tokens, set, true, true);
+        expected[set] = result(tokens);
+      }
+      ASSERT_NE(expected[0], expected[1]);
+      for (int repeat = 0; repeat < 40; ++repeat) {
+        const int set = repeat % 2;
+        const bool down_last = repeat / 2 % 2 == 0;
+        run(tokens, 1 - set, down_last, true);  // what is read too early
+        run(tokens, set, down_last, false);
+        ASSERT_EQ(result(tokens), expected[set]) << family << ", " << tokens << " tokens, repeat " << repeat;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gatefold::test

@@ -26,6 +26,13 @@ __device__ __forceinline__ float saturated_fma(float a, float b, float c) {
   return d;
 }
 
+// For what is read once: it is the first to leave L2.
+__device__ __forceinline__ std::uint64_t evict_first_policy() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 // 16 bytes from memory that may also be written by this kernel, or nothing in particular if not wanted. A predicate in
 // place of a branch lets the loads around it be issued back to back. On 9.0 and later they are the last to leave L2,
 // though nobody reads them again: measured, that is faster (docs/kernels/elementwise.md).

@@ -60,6 +60,17 @@ __device__ inline void load_tile_3d(const CUtensorMap* map, std::uint64_t* barri
   load_tile_3d(map, shared_address(barrier), shared_address(shared), c0, c1, c2);
 }
 
+// What passes through L2 by a policy (ptx::evict_first_policy).
+__device__ inline void load_tile_3d(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0, int c1,
+                                    int c2, std::uint64_t policy) {
+  delay();
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
+      "%5}], [%2], %6;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "l"(policy)
+      : "memory");
+}
+
 __device__ inline void load_tile_3d_multicast(const CUtensorMap* map, std::uint32_t barrier, std::uint32_t shared,
                                               int c0, int c1, int c2, std::uint16_t blocks) {
   delay();

@@ -28,7 +28,7 @@ class WeightRing {
  public:
   __device__ WeightRing(const Arguments& p, std::byte* shared)
       : p_(p),
-        policy_(evict_first_policy()),
+        policy_(ptx::evict_first_policy()),
         ring_(shared_address(shared) + warp() * config.stages * config.stage_bytes()),
         table_(reinterpret_cast<const std::byte**>(shared + config.ring_bytes()) + warp() * config.rows()),
         tile_(static_cast<int>(blockIdx.x)),
@@ -36,23 +36,21 @@ class WeightRing {
     find_rows();
   }
 
-  // The first tile's first groups begin their way to L2. Another kernel may still be writing them: its writes arrive in
-  // L2 too.
-  __device__ void prefetch() const {
-    if (tile_ >= p_.tiles) return;
-    for (int i = lane(); i < config.rows() * config.stages; i += 32) {
-      const int k = at_ + i / config.rows() * Config::warps * Config::group_elements;
-      if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * Config::element_bytes);
+  // Before the wait: of weights that are settled the first groups are copied, others begin their way to L2, for the
+  // kernel before may still be writing them, and what it writes arrives in L2 too.
+  __device__ void begin_before_wait() {
+    if (p_.weights_settled) {
+      begin();
+    } else {
+      prefetch();
     }
+  }
+  __device__ void begin_after_wait() {
+    if (!p_.weights_settled) begin();
   }
 
   // By all threads, before anything is read that the kernel before may still write: x, too.
   __device__ void wait_for_previous_grid() const { ptx::wait_for_previous_grid(); }
-
-  __device__ void begin() {
-#pragma unroll
-    for (int stage = 0; stage < config.stages; ++stage) fetch(stage);
-  }
 
   // Always one group of copies, an empty one past the end, so that waiting can count them.
   __device__ __forceinline__ void fetch(int stage) {
@@ -91,6 +89,20 @@ class WeightRing {
   }
 
  private:
+  // The first tile's first groups.
+  __device__ void prefetch() const {
+    if (tile_ >= p_.tiles) return;
+    for (int i = lane(); i < config.rows() * config.stages; i += 32) {
+      const int k = at_ + i / config.rows() * Config::warps * Config::group_elements;
+      if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * Config::element_bytes);
+    }
+  }
+
+  __device__ void begin() {
+#pragma unroll
+    for (int stage = 0; stage < config.stages; ++stage) fetch(stage);
+  }
+
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ static int place(int row, int chunk) { return place_of_chunk(row, chunk) * 16; }
@@ -185,10 +197,10 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
   const std::int64_t first_token = p.first_token + std::int64_t{blockIdx.y} * config.tokens();
 
   typename Shape::Loads ring(p, shared);
-  ring.prefetch();
+  ring.begin_before_wait();
   ring.wait_for_previous_grid();
   ptx::launch_next_grid();
-  ring.begin();
+  ring.begin_after_wait();
   const Tokens<config.token_groups> tokens(p, first_token);
 
   int stage = 0;

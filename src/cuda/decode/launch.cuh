@@ -38,6 +38,7 @@ Arguments arguments_of(const Problem& problem, const Operands& operands) {
   a.depth = static_cast<int>(problem.hidden_size);
   constexpr int columns = tile_columns(product, config);
   a.tiles = static_cast<int>((a.columns + columns - 1) / columns);
+  a.weights_settled = operands.weights_settled;
   a.combine = ExactCombine(problem.activation);
   return a;
 }

@@ -33,6 +33,7 @@ struct Arguments {
   std::int64_t first_token = 0;  // of the launch; blockIdx.y counts on from it
   int depth = 0;                 // a multiple of 8
   int tiles = 0;
+  bool weights_settled = false;  // Operands::weights_settled
   ExactCombine combine;
 };
 

@@ -10,8 +10,8 @@ namespace gatefold::cuda {
 namespace decode {
 namespace {
 
-// For how many tokens it is chosen (docs/kernels/decode.md); with biases, which no kernel for more tokens takes, for
-// all.
+// For how many tokens it is chosen where sm90_decode is not (docs/kernels/decode.md); with biases, which no kernel for
+// more tokens takes, for all.
 constexpr std::int64_t most_tokens_wanted = 16;
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
@@ -38,6 +38,7 @@ struct Family {
 
   bool takes_biases() const { return true; }
   bool takes_row_scale(Op /*op*/) const { return false; }
+  bool holds_back_the_next() const { return true; }
   bool batch_invariant() const { return true; }
 
   std::string name_of(const Kernel& kernel) const { return concat(kernel.config.rows(), "x", kernel.config.tokens()); }

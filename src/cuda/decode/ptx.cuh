@@ -12,13 +12,6 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// For what is read once: it is the first to leave L2.
-__device__ __forceinline__ std::uint64_t evict_first_policy() {
-  std::uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-
 // 16 bytes to shared memory, past L1; the last 16 - bytes of them are zeros, and nothing is read for 0.
 __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* global, int bytes,
                                               std::uint64_t policy) {

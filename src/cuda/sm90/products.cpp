@@ -54,6 +54,7 @@ struct Family {
 
   bool takes_biases() const { return false; }
   bool takes_row_scale(Op op) const { return op == Op::gate_up; }
+  bool holds_back_the_next() const { return false; }  // they let it begin before they wait
   bool batch_invariant() const { return false; }
 
   std::string name_of(const Kernel& kernel) const { return sm90::name(kernel.config); }

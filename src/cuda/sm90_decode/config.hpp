@@ -8,9 +8,9 @@ namespace gatefold::cuda::sm90_decode {
 
 enum class Product : std::uint8_t { gemm, gate_up };
 
-// One compiled kernel. A tile is 128 weight rows, the rows of the wgmmas in two slabs of 64, and so many tokens, their
-// columns (swap-AB). Of gate_up the first slab is gate's rows and the second up's, of the same 64 columns; of gemm the
-// slabs are neighbours.
+// One compiled kernel. A tile is two slabs of at most 64 weight rows (slab_rows, which the host chooses: division.hpp),
+// the rows of the wgmmas, and so many tokens, their columns (swap-AB). Of gate_up the first slab is gate's rows and the
+// second up's, of the same columns; of gemm the slabs are neighbours.
 struct Config {
   int tokens = 8;  // a multiple of 8: the N of the wgmma
 
@@ -42,7 +42,9 @@ struct Config {
 };
 
 // The columns of the output in one tile.
-constexpr int tile_columns(Product product) { return product == Product::gate_up ? Config::slab : Config::rows; }
+constexpr int tile_columns(Product product, int slab_rows) {
+  return product == Product::gate_up ? slab_rows : Config::slabs * slab_rows;
+}
 
 // Which of a tile's units each of the `split` blocks of a cluster adds up and stores: unit u is block u split / units'.
 struct Division {

@@ -10,24 +10,37 @@ namespace {
 // weights with all sums divided by two, at 0.87 by four, where this makes gate_up's division by two the better one.
 constexpr std::int64_t exchange_steps(int split) { return split / 2; }
 
+// A k-step takes as long as so many more rows of each slab: x, the barriers. On an H200 Llama 405B's 13 rounds of 64
+// rows are faster than 15 of 56, whose rows are 3 % more (docs/kernels/decode_log.md).
+constexpr std::int64_t step_rows = 8;
+
 }  // namespace
 
-std::int64_t row_tiles(Product product, const Problem& problem) {
-  return ceil_div(problem.intermediate_size, tile_columns(product));
+std::int64_t row_tiles(Product product, const Problem& problem, int slab_rows) {
+  return ceil_div(problem.intermediate_size, tile_columns(product, slab_rows));
 }
 
 std::int64_t k_steps(const Problem& problem) { return ceil_div(problem.hidden_size, Config::tile_k); }
 
-int split_of(Product product, const Problem& problem, const ResidentClusters& clusters) {
-  int best = 0;
+bool divides(const Problem& problem, int slab_rows) {
+  const std::int64_t block = problem.layout.block;
+  return !problem.layout.interleaved() || block % slab_rows == 0 || slab_rows % block == 0;
+}
+
+Cut cut_of(Product product, const Problem& problem, const ResidentClusters& clusters) {
+  Cut best;
   std::int64_t least = 0;
-  for (std::size_t i = 0; i < splits.size(); ++i) {
-    if (clusters[i] == 0 || splits[i] > k_steps(problem)) continue;
-    const std::int64_t rounds = ceil_div(row_tiles(product, problem), clusters[i]);
-    const std::int64_t steps = rounds * (ceil_div(k_steps(problem), splits[i]) + exchange_steps(splits[i]));
-    if (best != 0 && steps >= least) continue;
-    best = splits[i];
-    least = steps;
+  for (const int slab_rows : slab_heights) {
+    if (!divides(problem, slab_rows)) continue;
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      if (clusters[i] == 0 || splits[i] > k_steps(problem)) continue;
+      const std::int64_t rounds = ceil_div(row_tiles(product, problem, slab_rows), clusters[i]);
+      const std::int64_t steps = rounds * (ceil_div(k_steps(problem), splits[i]) + exchange_steps(splits[i]));
+      const std::int64_t time = steps * (slab_rows + step_rows);
+      if (best.split != 0 && time >= least) continue;
+      best = {splits[i], slab_rows};
+      least = time;
+    }
   }
   return best;
 }

@@ -19,6 +19,9 @@
 // then adds up and stores a part of the tile's outputs, in the order of the blocks. One thread asks the copy engine for
 // weights and x as far ahead as the ring has slots, some 200 KB, through the tiles: a warpgroup multiplies.
 //
+// Weights of a slab that has fewer than 64 rows leave the rest of its place in the ring as it was: the sums of those
+// rows are nobody's.
+//
 //     block 0   producer  | k 0 .. n-1 of tile 0 | of tile 1 ...
 //               consumers |  wgmma k 0 .. n-1  | send | add, act, store | wgmma ...
 //     block 1   consumers |  wgmma k n .. 2n-1 | send | add, act, store | wgmma ...
@@ -46,10 +49,12 @@ struct Arguments : DelaySeed {
   std::int32_t tokens = 0;
   std::int32_t columns = 0;  // F
   std::int32_t block = 0;    // rows of a half before the other begins (the layout's block)
+  std::int32_t slab_rows = 0;
   std::int32_t k_steps = 0;  // ceil(D / tile_k)
   std::int32_t token_tiles = 0;
   std::int32_t tiles = 0;  // of weight rows and tokens
   std::int32_t split = 1;
+  bool weights_settled = false;  // Operands::weights_settled
   ExactCombine combine;
 };
 
@@ -109,16 +114,18 @@ class Block {
 
   // By one thread.
   __device__ void produce() {
-    prefetch_weights();
+    int brought = begin_before_wait();
     wait_for_previous_grid();
     RingPosition<config.stages()> at;
     for (int tile = first_tile_; tile < p_.tiles; tile += clusters_) {
-      const int row = first_row(tile);
       const int token = tile % p_.token_tiles * config.tokens;
       for (int step = 0; step < steps_; ++step) {
-        barrier_wait(&storage_.empty[at.slot], at.phase ^ 1);
-        barrier_expect_bytes(&storage_.full[at.slot], config.stage_bytes());
-        bring_weights(row, column_of(step), at.slot);
+        if (brought > 0) {
+          --brought;
+        } else {
+          barrier_wait(&storage_.empty[at.slot], at.phase ^ 1);
+          bring_weights(tile, step, at.slot);
+        }
         bring_x(token, column_of(step), at.slot);
         at.advance();
       }
@@ -163,25 +170,31 @@ class Block {
   __device__ int column_of(int step) const { return (step * p_.split + rank_) * Config::tile_k; }
 
   // Of the tile's first slab, in its half of the weights.
-  __device__ int first_row(int tile) const { return tile / p_.token_tiles * tile_columns(product); }
+  __device__ int first_row(int tile) const { return tile / p_.token_tiles * tile_columns(product, p_.slab_rows); }
 
   // slab(which, row in the layout's block, repetition of the layout's pattern)
   template <class Slab>
   __device__ void for_each_slab(int row, Slab slab) const {
 #pragma unroll
     for (int i = 0; i < Config::slabs; ++i) {
-      const int mine = product == Product::gate_up ? row : row + i * Config::slab;
+      const int mine = product == Product::gate_up ? row : row + i * p_.slab_rows;
       const int repetition = mine / p_.block;
       slab(i, mine - repetition * p_.block, repetition);
     }
   }
 
-  __device__ void bring_weights(int row, int k, int slot) {
-    for_each_slab(row, [&](int slab, int row_in_block, int repetition) {
+  // Announces all bytes of the slot, those of x too.
+  __device__ void bring_weights(int tile, int step, int slot) {
+    const std::uint64_t policy = ptx::evict_first_policy();
+    const int k = column_of(step);
+    barrier_expect_bytes(&storage_.full[slot],
+                         (Config::slabs * p_.slab_rows + config.tokens) * Config::tile_k * Config::element_bytes);
+    for_each_slab(first_row(tile), [&](int slab, int row_in_block, int repetition) {
 #pragma unroll
       for (int box = 0; box < Config::boxes; ++box) {
         Operand* const to = storage_.weights[slot][box] + slab * Config::slab * Config::box_k;
-        load_tile_3d(&p_.slabs[slab], &storage_.full[slot], to, k + box * Config::box_k, row_in_block, repetition);
+        load_tile_3d(&p_.slabs[slab], &storage_.full[slot], to, k + box * Config::box_k, row_in_block, repetition,
+                     policy);
       }
     });
   }
@@ -193,13 +206,22 @@ class Block {
     }
   }
 
-  // The first slots' weights begin their way to L2. What an earlier kernel still writes to them reaches L2 as well, so
-  // this may run before that kernel has ended.
-  __device__ void prefetch_weights() const {
-    if (first_tile_ >= p_.tiles) return;
-    const int row = first_row(first_tile_);
-    for (int step = 0; step < min(steps_, config.stages()); ++step) {
-      for_each_slab(row, [&](int slab, int row_in_block, int repetition) {
+  // The first tile's first slots, before the wait: weights that are settled come at once, and the number of their slots
+  // is returned. Others begin their way to L2: what the kernel before still writes to them reaches L2 as well.
+  __device__ int begin_before_wait() {
+    if (first_tile_ >= p_.tiles) return 0;
+    const int slots = min(steps_, config.stages());
+    if (p_.weights_settled) {
+      for (int step = 0; step < slots; ++step) bring_weights(first_tile_, step, step);
+      return slots;
+    }
+    prefetch_weights(slots);
+    return 0;
+  }
+
+  __device__ void prefetch_weights(int slots) const {
+    for (int step = 0; step < slots; ++step) {
+      for_each_slab(first_row(first_tile_), [&](int slab, int row_in_block, int repetition) {
         for (int box = 0; box < Config::boxes; ++box) {
           prefetch_tile_3d(&p_.slabs[slab], column_of(step) + box * Config::box_k, row_in_block, repetition);
         }
@@ -332,11 +354,12 @@ class Block {
   // sums[slab][i]: of token 2 (lane % 4) + i % 2 of the unit's eight, and row lane / 4 + 8 (i / 2) of its 16.
   template <class Act>
   __device__ void store(int tile, int unit, float (&sums)[Config::slabs][4], Act act) const {
-    const int row = first_row(tile) + unit / config.groups() * 16 + lane() / 4;
+    const int row = unit / config.groups() * 16 + lane() / 4;  // of the slab
     const int token = tile % p_.token_tiles * config.tokens + unit % config.groups() * 8 + lane() % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = row + 8 * half;
+      if (row + 8 * half >= p_.slab_rows) continue;
+      const int column = first_row(tile) + row + 8 * half;
       if constexpr (product == Product::gate_up) {
         if (column >= p_.columns) continue;
         const auto gate = [&](int i) { return p_.gate_bias.template add_to<Element>(sums[0][2 * half + i], column); };
@@ -346,7 +369,7 @@ class Block {
       } else {
 #pragma unroll
         for (int slab = 0; slab < Config::slabs; ++slab) {
-          const int at = column + slab * Config::slab;
+          const int at = column + slab * p_.slab_rows;
           if (at >= p_.columns) continue;
           const auto sum = [&](int i) { return p_.up_bias.template add_to<Element>(sums[slab][2 * half + i], at); };
           store_pair(token, at, sum(0), sum(1));

@@ -17,7 +17,7 @@ Status encode_weights(const Problem& problem, const Operands& operands, Argument
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
   const auto encode = [&](CUtensorMap& map, const HalfView& half) {
-    return encode_lines(map, {problem.types.weights, half.base, F, D, half.ld}, half.map, Config::slab,
+    return encode_lines(map, {problem.types.weights, half.base, F, D, half.ld}, half.map, arguments.slab_rows,
                         Promotion::bytes_128);
   };
   if constexpr (Shape::product == Product::gate_up) {
@@ -39,7 +39,7 @@ inline Bias bias_of(const Problem& problem, const Operands& operands, Half half)
 }
 
 template <class Shape>
-Status encode(const Problem& problem, const Operands& operands, int split, Arguments<Shape>& a) {
+Status encode(const Problem& problem, const Operands& operands, const Cut& cut, Arguments<Shape>& a) {
   constexpr Config config = Shape::config;
   using Element = typename Shape::Element;
   a.out = reinterpret_cast<Element*>(operands.out);
@@ -49,9 +49,11 @@ Status encode(const Problem& problem, const Operands& operands, int split, Argum
   a.tokens = static_cast<std::int32_t>(operands.tokens);
   a.columns = static_cast<std::int32_t>(problem.intermediate_size);
   a.k_steps = static_cast<std::int32_t>(k_steps(problem));
+  a.slab_rows = cut.slab_rows;
   a.token_tiles = ceil_div(a.tokens, config.tokens);
-  a.tiles = static_cast<std::int32_t>(row_tiles(Shape::product, problem)) * a.token_tiles;
-  a.split = split;
+  a.tiles = static_cast<std::int32_t>(row_tiles(Shape::product, problem, cut.slab_rows)) * a.token_tiles;
+  a.split = cut.split;
+  a.weights_settled = operands.weights_settled;
   a.combine = ExactCombine(problem.activation);
   a.take_from_environment();
   const MatrixView x{problem.types.x, operands.x, operands.tokens, problem.hidden_size, problem.ld_x};
@@ -84,13 +86,14 @@ ResidentClusters resident_clusters(const DeviceProperties& device) {
 template <class Shape>
 Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
   const ResidentClusters resident = resident_clusters<Shape>(device);
-  const int split = split_of(Shape::product, problem, resident);
-  if (split == 0) return unsupported("device: ", device.index, " (", device.name, ") holds no block of this kernel");
+  const Cut cut = cut_of(Shape::product, problem, resident);
+  if (cut.split == 0)
+    return unsupported("device: ", device.index, " (", device.name, ") holds no block of this kernel");
   Arguments<Shape> arguments;
-  if (Status status = encode<Shape>(problem, operands, split, arguments); !status.ok()) return status;
-  const auto place = static_cast<std::size_t>(std::ranges::find(splits, split) - splits.begin());
+  if (Status status = encode<Shape>(problem, operands, cut, arguments); !status.ok()) return status;
+  const auto place = static_cast<std::size_t>(std::ranges::find(splits, cut.split) - splits.begin());
   const int clusters = std::min(arguments.tiles, resident[place]);
-  return launch_kernel(kernel<Shape>, launch_shape<Shape>(clusters, split), device.index, stream, arguments);
+  return launch_kernel(kernel<Shape>, launch_shape<Shape>(clusters, cut.split), device.index, stream, arguments);
 }
 
 template <class E, Product of, int tokens>

@@ -15,7 +15,7 @@ namespace {
 // For how many tokens it is chosen (docs/kernels/decode.md); with biases, which no kernel for more tokens takes, for
 // all that the family decode leaves.
 constexpr std::int64_t most_tokens_wanted = 64;
-// Of weights of so many bytes it is the faster of the two from 2 tokens on, else from 17.
+// Of weights of so many bytes it is the faster of the two from the first token on, else from 9.
 constexpr std::int64_t large_weights = 400'000'000;
 
 std::int64_t weight_bytes(const Problem& p) {
@@ -44,6 +44,7 @@ struct Family {
 
   bool takes_biases() const { return true; }
   bool takes_row_scale(Op /*op*/) const { return false; }
+  bool holds_back_the_next() const { return true; }
   bool batch_invariant() const { return true; }
 
   std::string name_of(const Kernel& kernel) const { return concat(Config::rows, "x", kernel.config.tokens); }
@@ -66,9 +67,7 @@ struct Family {
   }
 
   // A slab of 64 rows is a box of the copy engine: whole blocks of the layout, or a part of one.
-  bool fits(const Kernel& /*kernel*/, const Problem& p) const {
-    return !p.layout.interleaved() || p.layout.block % Config::slab == 0 || Config::slab % p.layout.block == 0;
-  }
+  bool fits(const Kernel& /*kernel*/, const Problem& p) const { return divides(p, Config::slab); }
   std::string nothing_fits(const Problem& p) const {
     return concat("interleaved by ", p.layout.block, " rows, neither a divisor nor a multiple of ", Config::slab);
   }
@@ -76,14 +75,14 @@ struct Family {
   // sm_90a code runs on compute capability 9.0 alone.
   Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
     Verdict verdict = require_capability(90, 90, "Hopper, for few tokens: copy engine and warpgroup MMA");
-    verdict.min_tokens = weight_bytes(p) >= large_weights ? 2 : 17;
+    verdict.min_tokens = weight_bytes(p) >= large_weights ? 1 : 9;
     if (!p.biases.any()) verdict.max_tokens = most_tokens_wanted;
     return verdict;
   }
 
   // So many that tiles and tokens are counted in 31 bits.
   std::int64_t most_tokens(const Problem& p) const {
-    const std::int64_t rows = std::max<std::int64_t>(1, row_tiles(product_of(p.op), p));
+    const std::int64_t rows = std::max<std::int64_t>(1, row_tiles(product_of(p.op), p, std::ranges::min(slab_heights)));
     return std::min(largest_coordinate - 64, (largest_coordinate - 64) / rows * 8);
   }
 
@@ -101,9 +100,10 @@ struct Family {
   }
 
   std::string describe(const Kernel& kernel, const Problem& p, std::int64_t /*tokens*/, const Machine& machine) const {
-    const int split = split_of(product_of(p.op), p, machine);
+    const Cut cut = cut_of(product_of(p.op), p, machine);
     return concat(name_of(kernel), ", ", kernel.config.stages(), " stages",
-                  split > 1 ? concat(", sums divided by ", split) : "");
+                  cut.slab_rows != Config::slab ? concat(", slabs of ", cut.slab_rows, " rows") : "",
+                  cut.split > 1 ? concat(", sums divided by ", cut.split) : "");
   }
 
   std::string nothing_runs(std::span<const Kernel> /*kernels*/) const {
