@@ -43,7 +43,10 @@ struct Problem {
   std::int64_t ld_down = 0;
   std::int64_t ld_out = 0;
   Biases biases;
-  bool row_scale = false;         // gate_up and gemm: Operands::row_scale is given; no description asks for it
+  bool row_scale = false;  // gate_up and gemm: Operands::row_scale is given; no description asks for it
+  // The kernel before a run begins only after the weights have been written: they may be read before it ends. No
+  // description promises that.
+  bool weights_settled = false;
   std::int64_t chunk_tokens = 0;  // mlp: computed so many tokens at a time; 0: all at once
   bool batch_invariant = false;   // the same bits for a row in any batch
 };

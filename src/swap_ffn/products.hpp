@@ -26,11 +26,14 @@ inline Problem scaled_gate_up(const Config& c) {
   problem.activation.kind = ActivationKind::silu;
   problem.ld_gate = c.hidden_size;
   problem.row_scale = true;
+  problem.weights_settled = true;
   return problem;
 }
 
 inline Problem down_product(const Config& c) {
-  return product(Op::gemm, c.dtype, c.device, c.intermediate_size, c.hidden_size);
+  Problem problem = product(Op::gemm, c.dtype, c.device, c.intermediate_size, c.hidden_size);
+  problem.weights_settled = true;
+  return problem;
 }
 
 }  // namespace gatefold::swap_ffn

@@ -24,7 +24,7 @@ Problem with_strides(Problem problem) {
 bool refuses(Problem problem, const Implementation& implementation) {
   problem = with_strides(problem);
   EXPECT_NE(implementation.supports(problem).reason, refusal);
-  problem.row_scale = true;
+  problem.row_scale = problem.weights_settled = true;
   const Verdict verdict = implementation.supports(problem);
   if (verdict.reason != refusal) return false;
   EXPECT_FALSE(verdict.eligible);
@@ -62,10 +62,24 @@ TEST(DividedSums, AreForGemmByNameAlone) {
   for (const Kernel& kernel : kernels(DType::bf16, Product::plain)) EXPECT_EQ(kernel.config.split_k, 1);
 }
 
+// Kernels that request weights before the kernel before has ended are for those alone who say that this is right.
+TEST(SettledWeights, HaveKernelsOfTheirOwn) {
+  Problem problem = with_strides(gated_problem(64, 64));
+  problem.row_scale = true;
+  EXPECT_EQ(sm90_products()->supports(problem).reason, "row_scale: the weights may still be written");
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    const std::span<const Kernel> settled = divided_plain_kernels_of(dtype, true);
+    EXPECT_FALSE(settled.empty());
+    for (const Kernel& kernel : settled) {
+      for (const Kernel& other : divided_plain_kernels_of(dtype, false)) EXPECT_NE(kernel.launch, other.launch);
+    }
+  }
+}
+
 // With a factor the kernels are others, all of which multiply by it.
 TEST(RowScale, HasKernelsOfItsOwn) {
   Problem problem = with_strides(gated_problem(1024, 4096));
-  problem.row_scale = true;
+  problem.row_scale = problem.weights_settled = true;
   const std::vector<std::string> names = sm90_products()->kernels(problem);
   EXPECT_EQ(names.size(), row_scale_kernels_of(DType::bf16).size());
   for (const DType dtype : {DType::bf16, DType::fp16}) {

@@ -199,6 +199,8 @@ BUGS = [
         "r < width; r += 32", "r < width - 1; r += 32", SWAP_FFN),
     Bug("swap_ffn", "folds no norm into the weights", "src/cuda/swap_ffn/prepare.cu", "from_float<Element>(weight * by)",
         "from_float<Element>(weight + 0.0F * by)", SWAP_FFN),
+    Bug("sm90", "brings a step's tokens before the kernel before has ended", "src/cuda/sm90/producer.cuh",
+        "if (this->loader_.brings_tokens()) wait_for_previous_grid();", "", SWAP_FFN),
     Bug("sm90", "scales every row by one eight rows before", "src/cuda/sm90/row_scale.cuh",
         "arguments.row_scale[row + 8]", "arguments.row_scale[row]", SWAP_FFN),
     Bug("simt", "scales up's sums and not gate's", "src/cuda/simt/product_kernel.cuh", "gate_sums[i][j] * scale",

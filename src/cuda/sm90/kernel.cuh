@@ -61,7 +61,7 @@ class Block {
     const Loader<config, Element> loader = loader_of(warp);
     const Loads producer(loader, storage_.slots, storage_.ring, storage_.loads);
     if (threadIdx.x % 32 == 0 && warp < loads_per_step && loader.brings_something()) {
-      loader.begin(loader.boxes_of(scheduler_.tile()));
+      producer.begin(scheduler_.tile());
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
       }

@@ -10,8 +10,9 @@ namespace gatefold::cuda::sm90 {
 //     Arguments   their part of the kernel's arguments
 //     Storage     shared memory
 //
-// and what the kernel calls of them in either role. All of them request by a Loader, whose begin() waits for the
-// kernel before: nothing else in this folder does.
+// and what the kernel calls of them in either role. All of them request by a Loader. begin() waits for the kernel
+// before, in every thread that requests; where the weights are settled, which no kernel before may still be writing,
+// in the one that requests tokens alone.
 
 // A producer thread: it runs ahead of the consumers, through all slots of the ring.
 template <Config config, class Element>
@@ -24,6 +25,9 @@ class Producer {
   __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                       Storage& storage)
       : loader_(loader), slots_(slots), ring_(ring), storage_(storage) {}
+
+  // Before the first tile's.
+  __device__ void begin(const Tile& first) const { loader_.begin(loader_.boxes_of(first)); }
 
   // Fills the ring with its load of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
@@ -42,6 +46,9 @@ class Producer {
     }
   }
 
+ protected:
+  const Loader<config, Element>& loader_;
+
  private:
   template <class Bring>
   __device__ void for_each_step(int k_steps, RingPosition<config.stages>& position, Bring bring) const {
@@ -52,10 +59,20 @@ class Producer {
     }
   }
 
-  const Loader<config, Element>& loader_;
   Slots<config, Element>& slots_;
   Ring<config>& ring_;
   Storage& storage_;
+};
+
+// The same of settled weights: they come into the ring, as many slots as it has, while the kernel before ends.
+template <Config config, class Element>
+class ProducerOfSettledWeights : public Producer<config, Element> {
+ public:
+  using Producer<config, Element>::Producer;
+
+  __device__ void begin(const Tile& /*first*/) const {
+    if (this->loader_.brings_tokens()) wait_for_previous_grid();
+  }
 };
 
 }  // namespace gatefold::cuda::sm90

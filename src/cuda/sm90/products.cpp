@@ -48,7 +48,9 @@ struct Family {
     const std::span<const Kernel> all =
         scaled ? row_scale_kernels_of(p.types.x) : sm90::kernels(p.types.x, product_of(p.op));
     std::vector<Kernel> kernels(all.begin(), all.end());
-    if (p.op == Op::gemm) std::ranges::copy(divided_plain_kernels_of(p.types.x), std::back_inserter(kernels));
+    if (p.op == Op::gemm) {
+      std::ranges::copy(divided_plain_kernels_of(p.types.x, p.weights_settled), std::back_inserter(kernels));
+    }
     return kernels;
   }
 
@@ -68,6 +70,7 @@ struct Family {
       return concat("intermediate_size ", p.intermediate_size, " is not a multiple of 8");
     }
     if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate) return "a size exceeds 2^31 - 1";
+    if (p.row_scale && !p.weights_settled) return "row_scale: the weights may still be written";
     if (2 * p.intermediate_size > largest_stride / (size_of(p.types.weights) * std::max(p.ld_gate, p.ld_up))) {
       return "one half of the weights spans more than 2^40 bytes";
     }

@@ -51,8 +51,10 @@ struct RowScaleEpilogue : GateUpEpilogue<config, Element> {
   }
 };
 
+// Its weights are settled (Problem::row_scale).
 template <const Config& tile, class E>
 struct RowScaleShape : Shape<tile, E, Product::gate_up> {
+  using Loads = ProducerOfSettledWeights<RowScaleShape::config, E>;
   using Epilogue = RowScaleEpilogue<RowScaleShape::config, E>;
 };
 

@@ -5,11 +5,11 @@
 
 namespace gatefold::cuda::swap_ffn {
 
-constexpr int pool_columns = 32;
-constexpr int pool_parts = 16;  // of the cores; part p has cores p, p + 16, ...
+constexpr int pool_columns = 16;
+constexpr int pool_parts = 32;  // of the cores; part p has cores p, p + 32, ...
 constexpr int pool_heads = 8;   // at a time
 
-// A block sums 32 columns of one sequence over all its cores, for eight heads.
+// A block sums 16 columns of one sequence over all its cores, for eight heads.
 template <class Element>
 __global__ void __launch_bounds__(pool_columns* pool_parts)
     pool_kernel(const std::byte* s, const float* alpha, float* pooled, std::int64_t cores, std::int64_t columns,
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(pool_columns* pool_parts)
   ptx::wait_for_previous_grid();
 
   float mine[pool_heads] = {};
-#pragma unroll 4
+#pragma unroll 8
   for (std::int64_t core = part; core < cores; core += pool_parts) {
     const float value = column < columns ? to_float(rows[core * columns + column]) : 0.0F;
 #pragma unroll

@@ -23,7 +23,6 @@ struct RouteMmaTile {
   static constexpr int routes = 16 * slabs;  // at a time
   static constexpr int tile_rows = 8;        // of s, in a tile
   static constexpr int most_rows = 16;       // whose sums are added up at a time
-  static constexpr int groups_at_a_time(int tiles) { return tiles == 1 ? 4 : tiles == 2 ? 2 : 1; }
 };
 
 template <int tiles>
@@ -44,6 +43,7 @@ class RouteMmaBlock {
   static constexpr int rows = tiles * Tile::tile_rows;
   static constexpr int tiles_at_a_time = Storage::rows / Tile::tile_rows;  // whose sums are added up
   static constexpr int elements = ThisPiece::elements;
+  static constexpr auto element_bytes = static_cast<int>(sizeof(Element));
   static_assert(elements == 8 && Tile::warps == Tile::tile_rows);
 
   __device__ RouteMmaBlock(const RouteParams& p, Storage& storage)
@@ -56,11 +56,14 @@ class RouteMmaBlock {
 
   // Row warp + 8 i of the block's is the warp's in the end.
   __device__ void run() {
+    Operands operands[at_a_time];
+    if constexpr (early) load_weights(operands, 0, first_piece());
+    ptx::wait_for_previous_grid();
     RouteLogits logits[tiles];
     for (std::int64_t first_route = 0; first_route < p_.width; first_route += Tile::routes) {
       Sums sums{};
       double squares[tiles] = {};
-      multiply(first_route, sums, squares);
+      multiply(first_route, operands, sums, squares);
       if (first_route == 0) keep_squares(squares);
 #pragma unroll
       for (int first = 0; first < tiles; first += tiles_at_a_time) {
@@ -88,33 +91,51 @@ class RouteMmaBlock {
     float norm[elements];
   };
 
-  __device__ __forceinline__ void load(Operands& to, std::int64_t first_route, std::int64_t piece) const {
+  // Groups whose loads are under way together, as far as registers go: a warp has four of 1024 columns. fp16's products
+  // take more of them.
+  static constexpr int at_a_time = tiles == 1 && Mma::parts_words == 8 ? 4 : tiles < 4 ? 2 : 1;
+  // The weights of the first are loaded before the kernel before has ended: it is the step's own, and no kernel of the
+  // step writes them (start.cu).
+  static constexpr bool early = tiles == 1;
+  static constexpr int group_pieces = Tile::group_columns / elements;
+  static constexpr int step = Tile::warps * group_pieces;  // pieces from one group of a warp to its next
+
+  __device__ std::int64_t first_piece() const { return warp_ * group_pieces + lane_ % 4; }
+
+  __device__ __forceinline__ void load_weights(Operands& to, std::int64_t first_route, std::int64_t piece) const {
     const bool inside = piece < pieces_;
-    constexpr auto row_bytes = static_cast<int>(sizeof(Element));
 #pragma unroll
     for (int i = 0; i < 2 * Tile::slabs; ++i) {
       // Past the last it is the last one's, whose sums nobody reads.
       const std::int64_t r = min(first_route + i * 8 + lane_ / 4, p_.width - 1);
       to.weights[i / 2][i % 2] =
-          inside ? ThisPiece::load(p_.o.router_w + r * p_.columns * row_bytes, piece) : ThisPiece::nothing();
-    }
-#pragma unroll
-    for (int i = 0; i < tiles; ++i) {
-      const std::int64_t row = first_row_ + i * Tile::tile_rows + lane_ / 4;
-      to.s[i] = inside && row < p_.rows ? ThisPiece::load(p_.o.s + row * p_.columns * row_bytes, piece)
-                                        : ThisPiece::nothing();
+          inside ? ThisPiece::load(p_.o.router_w + r * p_.columns * element_bytes, piece) : ThisPiece::nothing();
     }
     load_floats(p_.o.router_norm + (inside ? piece : 0) * elements, to.norm);
   }
 
-  __device__ __forceinline__ void multiply(std::int64_t first_route, Sums& sums, double (&squares)[tiles]) const {
-    constexpr int at_a_time = Tile::groups_at_a_time(tiles);
-    constexpr int step = Tile::warps * Tile::group_columns / elements;  // pieces from one group to the next
-    for (std::int64_t piece = warp_ * (step / Tile::warps) + lane_ % 4; piece - lane_ % 4 < pieces_;
-         piece += at_a_time * step) {
-      Operands operands[at_a_time];
+  __device__ __forceinline__ void load_rows(Operands& to, std::int64_t piece) const {
 #pragma unroll
-      for (int i = 0; i < at_a_time; ++i) load(operands[i], first_route, piece + i * step);
+    for (int i = 0; i < tiles; ++i) {
+      const std::int64_t row = first_row_ + i * Tile::tile_rows + lane_ / 4;
+      to.s[i] = piece < pieces_ && row < p_.rows ? ThisPiece::load(p_.o.s + row * p_.columns * element_bytes, piece)
+                                                 : ThisPiece::nothing();
+    }
+  }
+
+  __device__ __forceinline__ void load_weights(Operands (&to)[at_a_time], std::int64_t first_route,
+                                               std::int64_t piece) const {
+#pragma unroll
+    for (int i = 0; i < at_a_time; ++i) load_weights(to[i], first_route, piece + i * step);
+  }
+
+  // The weights of the first groups have been loaded early where it is the router's first rows' turn.
+  __device__ __forceinline__ void multiply(std::int64_t first_route, Operands (&operands)[at_a_time], Sums& sums,
+                                           double (&squares)[tiles]) const {
+    for (std::int64_t piece = first_piece(); piece - lane_ % 4 < pieces_; piece += at_a_time * step) {
+      if (!early || first_route > 0 || piece != first_piece()) load_weights(operands, first_route, piece);
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i) load_rows(operands[i], piece + i * step);
 #pragma unroll
       for (int i = 0; i < at_a_time; ++i) add_products(operands[i], sums, squares);
     }
@@ -195,7 +216,6 @@ __global__ void __launch_bounds__(RouteMmaTile::threads, 1) route_mma_kernel(con
   __shared__ RouteMmaStorage<tiles> storage;
   ptx::launch_next_grid();
   RouteMmaBlock<Element, tiles> block(p, storage);
-  ptx::wait_for_previous_grid();
   block.run();
 }
 

@@ -23,6 +23,7 @@ struct SplitMma;
 // bf16: 8 bits, and so 16 are two of them.
 template <>
 struct SplitMma<__nv_bfloat16> {
+  static constexpr int parts_words = 8;
   struct Parts {
     std::uint32_t high[4], low[4];  // pairs of columns
   };
@@ -62,6 +63,7 @@ struct SplitMma<__nv_bfloat16> {
 // fp16: 11 bits, and so 22 are two of TF32, which has as many and fp32's range.
 template <>
 struct SplitMma<__half> {
+  static constexpr int parts_words = 16;
   struct Parts {
     std::uint32_t high[8], low[8];
   };

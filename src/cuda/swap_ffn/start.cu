@@ -7,18 +7,20 @@ namespace gatefold::cuda::swap_ffn {
 
 constexpr int start_threads = 256;
 
-// A thread for each piece of s.
+// A thread for each piece of s. The kernels that follow may read the prepared weights before the kernels before them
+// have ended. So the first of them may not begin until whatever came before the step has ended, which wrote those
+// weights.
 template <class Element, bool vectors>
 __global__ void __launch_bounds__(start_threads)
     start_kernel(const std::byte* x, const float* core_scale, const float* core_shift, std::byte* s, std::int64_t rows,
                  std::int64_t columns, std::int64_t cores) {
   using ThisPiece = Piece<Element, vectors>;
-  ptx::launch_next_grid();
   const std::int64_t pieces = columns / ThisPiece::elements;
   const std::int64_t index = std::int64_t{blockIdx.x} * start_threads + threadIdx.x;
   const std::int64_t row = index / pieces;
   const std::int64_t piece = index % pieces;
   ptx::wait_for_previous_grid();
+  ptx::launch_next_grid();
   if (row >= rows) return;
   const std::int64_t table = row % cores * columns + piece * ThisPiece::elements;
   float values[ThisPiece::elements];
