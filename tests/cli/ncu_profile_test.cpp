@@ -112,7 +112,12 @@ TEST(NcuProfile, RefusesWhatIsNoProfile) {
   expect_refused([] { read_ncu_csv(with("\"Mbyte\"", "\"furlong\"")); }, "unit \"furlong\"");
   expect_refused([] { read_ncu_csv(with("\"4.25\"", "\"n/a\"")); }, "dram__bytes_read.sum: \"n/a\" is not a number");
   expect_refused([] { read_ncu_csv(with("\"node\",", "")); }, "15 fields, but 16 columns");
-  expect_refused([] { read_ncu_csv(with("gatefold::", "")); }, "--print-kernel-base demangled");
+}
+
+// As ncu writes them by default.
+TEST(NcuProfile, NamesMayLackTheirFirstNamespaces) {
+  const std::string file = with("gatefold::cuda::", "");
+  EXPECT_EQ(profile_of_fused(read_ncu_csv(file), file).size(), profile_of_fused(read_ncu_csv(fixture), fixture).size());
 }
 
 TEST(NcuProfile, MayLackEverythingButTheReads) {

@@ -130,8 +130,6 @@ class Table {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-bool is_ours(const KernelProfile& kernel) { return has(kernel.name, "gatefold"); }
-
 // The fused step's pass of a kernel that is no product; "" for any other.
 std::string fused_pass(const std::string& name) {
   static constexpr std::array<std::pair<std::string_view, const char*>, 6> passes{
@@ -144,6 +142,9 @@ std::string fused_pass(const std::string& name) {
   const auto* const known = std::ranges::find_if(passes, [&](const auto& p) { return has(name, p.first); });
   return known == passes.end() ? "" : known->second;
 }
+
+// By default ncu writes the last namespace of a name alone: swap_ffn::start_kernel.
+bool is_ours(const KernelProfile& kernel) { return has(kernel.name, "gatefold") || !fused_pass(kernel.name).empty(); }
 
 void add_to(std::vector<PassProfile>& profiles, const std::string& pass, const KernelProfile& kernel) {
   auto place = std::ranges::find(profiles, pass, &PassProfile::pass);
