@@ -78,11 +78,13 @@ Desc desc_of(gatefold_op op, std::int64_t depth, std::int64_t columns) {
   return desc;
 }
 
-// An mlp for whose products an implementation is forced, unless it is "".
+// An mlp for whose products an implementation is forced, unless it is "". No other thread runs yet.
 Plan mlp_of(const Model& m, const std::string& implementation) {
+  // NOLINTBEGIN(concurrency-mt-unsafe)
   if (!implementation.empty()) setenv("GATEFOLD_IMPL", implementation.c_str(), 1);
   Plan plan(desc_of(GATEFOLD_OP_MLP, m.hidden_size, m.intermediate_size));
   unsetenv("GATEFOLD_IMPL");
+  // NOLINTEND(concurrency-mt-unsafe)
   return plan;
 }
 
