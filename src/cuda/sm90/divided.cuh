@@ -17,17 +17,11 @@ struct SettledPlainShape : Shape<tile, E, Product::plain> {
   using Loads = ProducerOfSettledWeights<SettledPlainShape::config, E>;
 };
 
-template <const Config& tile, class E>
-constexpr Kernel settled_plain_kernel_of(double teraflops) {
-  using S = SettledPlainShape<tile, E>;
-  return {S::config, teraflops, launch<S>, resident_clusters<S>};
-}
-
 // The same where the weights are settled (Problem::weights_settled).
 template <class E>
 constexpr std::array settled_divided_plain_kernels{
-    settled_plain_kernel_of<split_128x128, E>(640.0),
-    settled_plain_kernel_of<split_128x64, E>(476.5),
+    kernel_of_shape<SettledPlainShape<split_128x128, E>>(640.0),
+    kernel_of_shape<SettledPlainShape<split_128x64, E>>(476.5),
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -65,10 +65,14 @@ inline constexpr Config tile_208x128{
 inline constexpr Config four_208x128{
     .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 
+template <class S>
+constexpr Kernel kernel_of_shape(double teraflops) {
+  return {S::config, teraflops, launch<S>, resident_clusters<S>};
+}
+
 template <const Config& tile, class E, Product product>
 constexpr Kernel kernel_of(double teraflops) {
-  using S = Shape<tile, E, product>;
-  return {S::config, teraflops, launch<S>, resident_clusters<S>};
+  return kernel_of_shape<Shape<tile, E, product>>(teraflops);
 }
 
 // Their rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of

@@ -58,19 +58,13 @@ struct RowScaleShape : Shape<tile, E, Product::gate_up> {
   using Epilogue = RowScaleEpilogue<RowScaleShape::config, E>;
 };
 
-template <const Config& tile, class E>
-constexpr Kernel row_scale_kernel_of(double teraflops) {
-  using S = RowScaleShape<tile, E>;
-  return {S::config, teraflops, launch<S>, resident_clusters<S>};
-}
-
 // For Swap-FFN, which has hundreds of rows for each sequence. 512 rows by 8192 weight rows are 128 tiles of 128x256:
 // one round on an H200. The rates are those of the same tiles in family.cuh.
 template <class E>
 constexpr std::array row_scale_kernels{
-    row_scale_kernel_of<tile_256x192, E>(728.0),
-    row_scale_kernel_of<tile_128x256, E>(700.0),
-    row_scale_kernel_of<single_256x128, E>(715.5),
+    kernel_of_shape<RowScaleShape<tile_256x192, E>>(728.0),
+    kernel_of_shape<RowScaleShape<tile_128x256, E>>(700.0),
+    kernel_of_shape<RowScaleShape<single_256x128, E>>(715.5),
 };
 
 }  // namespace gatefold::cuda::sm90
