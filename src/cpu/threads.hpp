@@ -2,14 +2,17 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+
+#include <algorithm>
 #endif
 
 // The OpenMP calls that the back end makes, and what they would say of a build without OpenMP.
 namespace gatefold::cpu {
 
+// OMP_NUM_THREADS may ask for more than OMP_THREAD_LIMIT grants.
 inline int thread_limit() {
 #ifdef _OPENMP
-  return omp_get_max_threads();
+  return std::min(omp_get_max_threads(), omp_get_thread_limit());
 #else
   return 1;
 #endif

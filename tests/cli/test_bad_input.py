@@ -129,6 +129,13 @@ class Files(ToolTest):
         done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertIn(b"caf\xe9", done.stdout)
+        output.unlink()
+        # Not in the command line, but where it is run.
+        done = subprocess.run([TOOL, "run", ".", *map(str, arguments[2:]), "--format", "json"], capture_output=True,
+                              timeout=60, cwd=latin)  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertRegex(done.stderr, rb"\Agatefold: --format: [^\n]*UTF-8[^\n]*\n\Z")
+        self.assertFalse(output.exists())
 
     def test_truncated_checkpoint(self):
         file = self.model / "model.safetensors"

@@ -1,6 +1,7 @@
 """gatefold bench --peer: somebody else's gate_up among the providers."""
 
 import os
+import shutil
 
 from support import QUICK, ToolTest
 
@@ -41,6 +42,13 @@ class Peer(ToolTest):
             self.assertEqual({row["implementation"] for row in rows}, {"reference"})
         else:
             self.bad(*arguments, words=("--peer", BUILD))
+
+    def test_the_table_does_not_replace_a_peer(self):
+        copy = self.folder / "peer.so"
+        shutil.copy(PEER, copy)
+        before = copy.read_bytes()
+        self.bad(*CELL, "--dtype", "fp32", "--peer", f"ones={copy}", "--output", copy, words=("--output", "--peer"))
+        self.assertEqual(copy.read_bytes(), before)
 
     def test_bad_peers(self):
         self.bad(*CELL, "--peer", PEER, words=("--peer", "NAME=FILE"))

@@ -168,6 +168,10 @@ class Times(SwapFfn):
         fixture = Path(__file__).parent / "fixtures" / "ncu_two_steps.csv"
         self.bad("swap-ffn", "trace", *SIZES, "--ncu", fixture, words=["--ncu: kernels of cuda, but --device is cpu"])
         self.bad("swap-ffn", "trace", *SIZES, "--ncu", self.folder / "none.csv", words=["none.csv: cannot be opened"])
+        copy = self.folder / "copy.csv"
+        copy.write_bytes(fixture.read_bytes())
+        self.bad("swap-ffn", "trace", *SIZES, "--ncu", copy, "--output", copy, words=["--output", "--ncu"])
+        self.assertEqual(copy.read_bytes(), fixture.read_bytes())
 
     def test_trace(self):
         table = self.table("swap-ffn", "trace", *SIZES, *EVENTS, "--batch", B, "--steps", 2)
@@ -255,7 +259,13 @@ class BadInput(SwapFfn):
         for what, path in paths.items():
             before = path.read_bytes()
             self.bad("swap-ffn", "run", *self.options(paths), "--output", path, words=["--output", f"--{what}"])
+            self.bad("swap-ffn", "run", *self.options(paths), "--output", self.folder / "o", "--table", path,
+                     words=["--table", f"--{what}"])
+            self.bad("swap-ffn", "verify", *self.options(paths), "--output", path, words=["--output", f"--{what}"])
             self.assertEqual(path.read_bytes(), before)
+        for table in (("--table", self.folder / "o"), ("--table", "-")):
+            self.bad("swap-ffn", "run", *self.options(paths), "--output", table[1], *table, words=["same file"])
+        self.bad("swap-ffn", "run", *self.options(paths), "--output", "-", words=["same file"])
         self.bad("swap-ffn", "run", *self.options(paths), "--output", self.folder / "none" / "o", words=["--output"])
         self.bad("swap-ffn", "init", *self.options({**paths, "state": paths["weights"]}), *SIZES,
                  words=["--state", "--weights"])

@@ -20,10 +20,11 @@ class Info(ToolTest):
             self.assertTrue(names.endswith("reference"))
 
     def test_threads_are_those_of_openmp(self):
-        for number in (1, 3):
-            done = run_tool("info", "--format", "json", env={"OMP_NUM_THREADS": str(number)})
+        for number, environment in ((1, {"OMP_NUM_THREADS": "1"}), (3, {"OMP_NUM_THREADS": "3"}),
+                                    (3, {"OMP_NUM_THREADS": "7", "OMP_THREAD_LIMIT": "3"})):  # fmt: skip
+            done = run_tool("info", "--format", "json", env=environment)
             (cpu,) = (d for d in json.loads(done.stdout)["context"]["devices"] if d["device"] == "cpu")
-            self.assertEqual(cpu["threads"], number)
+            self.assertEqual(cpu["threads"], number, environment)
         self.assertIn(", 1 thread, ", run_tool("info", env={"OMP_NUM_THREADS": "1"}).stdout)
 
     def test_version(self):

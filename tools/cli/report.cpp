@@ -152,7 +152,8 @@ std::string to_json(const Report& report) {
   return with_infinities_named({{"context", report.context}, {"rows", report.rows}}).dump(2) + "\n";
 }
 
-void OutputOptions::add_to(CLI::App& app, const std::string& file_option) {
+void OutputOptions::add_to(CLI::App& app, const std::string& name_of_file_option) {
+  file_option = name_of_file_option;
   app.add_option("--format", format, "md, csv or json; infinity is \"inf\" there")->capture_default_str();
   app.add_option(file_option, file, "Write the table to this file, whole or not at all, in place of stdout");
 }
@@ -161,12 +162,18 @@ void OutputOptions::validate() const {
   if (format != "md" && format != "csv" && format != "json") {
     checkpoint::throw_input_error("--format: \"", format, "\" is not one of md, csv, json");
   }
-  // Before any work: names are the user's, and JSON holds nothing but UTF-8.
-  if (format == "json" && !is_utf8(command_line())) {
-    checkpoint::throw_input_error(
-        "--format: the command line is not UTF-8, and json holds nothing else; take md or csv");
-  }
+  expect_text("the command line", command_line());
   require_folder_of("the table's file", file);
+}
+
+void OutputOptions::expect_text(const std::string& what, const std::string& text) const {
+  if (format == "json" && !is_utf8(text)) {
+    checkpoint::throw_input_error("--format: ", what, " is not UTF-8, and json holds nothing else; take md or csv");
+  }
+}
+
+void OutputOptions::expect_other_file(const std::string& other_what, const std::string& other) const {
+  require_other_file(file_option, file, other_what, other);
 }
 
 void OutputOptions::emit(const Report& report) const {

@@ -31,9 +31,15 @@ struct Report {
 struct OutputOptions {
   std::string format = "md";
   std::string file;
+  std::string file_option = "--output";
 
-  void add_to(CLI::App& app, const std::string& file_option = "--output");
-  void validate() const;                  // throws checkpoint::InputError; called before any long work
+  void add_to(CLI::App& app, const std::string& name_of_file_option = "--output");
+
+  // Called before any long work; they throw checkpoint::InputError.
+  void validate() const;
+  void expect_text(const std::string& what, const std::string& text) const;  // that the report will hold, of the user's
+  void expect_other_file(const std::string& other_what, const std::string& other) const;  // that is read; "" is none
+
   void emit(const Report& report) const;  // to stdout, or whole to the file
 };
 

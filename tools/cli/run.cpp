@@ -26,8 +26,14 @@ constexpr const char* help =
     "are beyond it; ops/bound is the worst of the way's own ops against their own bounds from their own inputs:\n"
     "above 1 is an error, and the exit code is 1.";
 
+std::string model_name(const RunOptions& options) {
+  const std::filesystem::path path = std::filesystem::absolute(options.checkpoint).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 void validate(const RunOptions& options) {
   options.table.validate();
+  options.table.expect_text("the checkpoint's name", model_name(options));
   options.timing.validate();
   require_folder_of("--output", options.output);
   require_other_file("--output", options.output, "the table's", options.table.file.empty() ? "-" : options.table.file);
@@ -37,11 +43,6 @@ void validate(const RunOptions& options) {
 }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-std::string model_name(const RunOptions& options) {
-  const std::filesystem::path path = std::filesystem::absolute(options.checkpoint).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
 
 Json row_of(const RunOptions& options, const RunJob& job, const Line& line, const Samples* unfused) {
   Json row{{"way", line.name}};

@@ -27,10 +27,10 @@ int run(const RunOptions& options) {
   require_at_least("--steps", options.steps, 1);
   options.table.validate();
   require_folder_of("--output", options.output);
-  for (const auto& [what, file] : {std::pair{"--weights", options.files.weights},
-                                   {"--state", options.files.state},
-                                   {"--input", options.files.input}}) {
+  require_other_file("--output", options.output, "the table's", options.table.file.empty() ? "-" : options.table.file);
+  for (const auto& [what, file] : options.files.by_option()) {
     require_other_file("--output", options.output, what, file);
+    options.table.expect_other_file(what, file);
   }
   SwapFfnData data(options.files);
   const std::unique_ptr<Backend> backend = make_backend(data.desc().device);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
@@ -31,6 +32,11 @@ struct SwapFfnFiles {
   double eps = 1e-6;
 
   void add_to(CLI::App& app, bool required);
+
+  // What is read; "" is none.
+  std::array<std::pair<const char*, std::string>, 3> by_option() const {
+    return {{{"--weights", weights}, {"--state", state}, {"--input", input}}};
+  }
 };
 
 // The sizes of what is drawn.

@@ -153,6 +153,7 @@ struct TraceOptions {
 
 int trace(const TraceOptions& options) {
   options.output.validate();
+  options.output.expect_other_file("--ncu", options.ncu);
   require_at_least("--steps", options.steps, 1);
   const std::vector<KernelProfile> profile =
       options.ncu.empty() ? std::vector<KernelProfile>{} : read_ncu_csv(options.ncu);

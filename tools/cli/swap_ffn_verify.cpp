@@ -121,6 +121,7 @@ SwapFfnData data_of(const Options& options) {
 int verify(const Options& options) {
   options.output.validate();
   require_at_least("--steps", options.steps, 1);
+  for (const auto& [what, file] : options.files.by_option()) options.output.expect_other_file(what, file);
   SwapFfnData data = data_of(options);
   const SwapFfnDesc& desc = data.desc();
   const std::unique_ptr<Backend> backend = make_backend(desc.device);
