@@ -5,6 +5,7 @@ Small integers, relu: every sum is exact in fp32, so whatever its order, equalit
 
 import copy
 import sys
+import warnings
 from pathlib import Path
 
 import torch
@@ -16,6 +17,8 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import gatefold.torch as gt
 
+# Torch warns whoever called it: no call of the package's may be one that it will drop.
+warnings.filterwarnings("error", category=FutureWarning, module="gatefold")
 D, F, T = 16, 24, 8
 # It divides the halves of a packed weight, but doesn't put them together again.
 IS_OLD = tuple(int(number) for number in torch.__version__.split(".")[:2]) < (2, 15)

@@ -17,6 +17,11 @@ from ._block import Block, Refusal, block_of, obstacle
 from ._functions import mlp
 
 
+# torch 2.15 warns of the names that 2.11 has alone.
+_all_gather = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor
+_reduce_scatter = getattr(collectives, "reduce_scatter_single", None) or collectives.reduce_scatter_tensor
+
+
 @dataclass
 class _Parallel:
     """What a divided module carries."""
@@ -143,8 +148,8 @@ def _forward(self: nn.Module, x: Tensor) -> Tensor:
         y = collectives.all_reduce(_part(self, carried, x), "sum", group)
     else:
         dim = carried.placement.dim % x.ndim
-        whole = collectives.wait_tensor(collectives.all_gather_tensor(x, dim, group))
-        y = collectives.reduce_scatter_tensor(_part(self, carried, whole), "sum", dim, group)
+        whole = collectives.wait_tensor(_all_gather(x, dim, group))
+        y = _reduce_scatter(_part(self, carried, whole), "sum", dim, group)
     y = collectives.wait_tensor(y)
     return y if down.bias is None else y + _local(down.bias)
 
