@@ -19,10 +19,10 @@
 // a larger one is accepted as long as what this library doesn't know of it is zero. Zero always means "as before", so
 // old programs run with a newer library, and new ones with an older library as far as they use what it has.
 //
-// The CPU's functions share work out by OpenMP, with what comes from it: its first parallel region starts threads, and
-// where the system refuses them the OpenMP runtime ends the process (OMP_NUM_THREADS=1 starts none). A child that was
-// forked after a parallel region has no such threads, and GCC's runtime waits for them for ever: fork before, or run an
-// executable in the child.
+// The CPU's functions share larger work out by OpenMP: its first parallel region, and one of another number of threads
+// than the last, starts threads and allocates; where the system refuses either, its runtime ends the process (not with
+// OMP_NUM_THREADS=1). A child that was forked after a parallel region has no such threads, and GCC's runtime waits for
+// them for ever: fork before, or run an executable in the child.
 #ifndef GATEFOLD_GATEFOLD_H
 #define GATEFOLD_GATEFOLD_H
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "cpu/implementations.hpp"
+#include "cpu/threads.hpp"
 #include "cpu/vector_math.hpp"
 
 // act_and_mul as one loop over pieces of rows that stay in the first-level cache: widen, activate, multiply, round.
@@ -12,7 +13,7 @@ constexpr std::int64_t piece = 512;        // elements at a time: four buffers o
 constexpr std::int64_t smallest_run = 64;  // shorter runs of one half are read together with the other half's
 constexpr std::int64_t span = 8 * piece;   // what a thread takes at a time
 // In elements: starting the threads costs more than that saves. Without OpenMP there are none.
-[[maybe_unused]] constexpr std::int64_t serial_below = 16384;
+constexpr std::int64_t serial_below = 16384;
 
 using Buffer = std::array<float, piece>;
 
@@ -61,11 +62,10 @@ class ActAndMulExecutor final : public Executor {
     const std::int64_t width = (span + block - 1) / block * block;  // a whole number of blocks
     const std::int64_t spans = (F + width - 1) / width;
     const std::int64_t items = operands.tokens * spans;
-#pragma omp parallel for schedule(static) if (operands.tokens * F >= serial_below)
-    for (std::int64_t item = 0; item < items; ++item) {
+    share_out(items, operands.tokens * F < serial_below ? 1 : thread_limit(), [&](std::int64_t item) {
       const std::int64_t begin = item % spans * width;
       run_span(operands, item / spans, begin, std::min(begin + width, F));
-    }
+    });
     return {};
   }
 

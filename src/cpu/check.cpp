@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "core/float16.hpp"
 #include "cpu/activation.hpp"
+#include "cpu/threads.hpp"
 #include "cpu/truth.hpp"
 
 namespace gatefold::cpu {
@@ -151,28 +153,25 @@ gatefold_error_report check(const Problem& p, const Operands& operands, bool zer
   const BoundTerms terms = bound_terms(p, zero_mean);
   const std::int64_t tiles = tile_count(operands.tokens, F);
   Totals totals;
-#pragma omp parallel
-  {
+  std::mutex mutex;
+  share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
     Totals mine;
-#pragma omp for schedule(dynamic, 8)
-    for (std::int64_t index = 0; index < tiles; ++index) {
-      const TileRange range = tile_range(operands.tokens, F, index);
-      const Tile tile = truth(p, operands, range);
-      for (int i = 0; i < range.rows; ++i) {
-        for (int j = 0; j < range.columns; ++j) {
-          const std::int64_t row = range.row + i;
-          const std::int64_t column = range.column + j;
-          const Tile::Entry& entry = tile.entries[i][j];
-          const double out = load(operands.out, p.types.out, row * p.ld_out + column);
-          mine.add(out, entry, bound_ratio(out, entry.value, bound(terms, p.activation, entry), p.types.out), row,
-                   column);
-          if (truth_out != nullptr) truth_out[row * F + column] = entry.value;
-        }
+    const TileRange range = tile_range(operands.tokens, F, index);
+    const Tile tile = truth(p, operands, range);
+    for (int i = 0; i < range.rows; ++i) {
+      for (int j = 0; j < range.columns; ++j) {
+        const std::int64_t row = range.row + i;
+        const std::int64_t column = range.column + j;
+        const Tile::Entry& entry = tile.entries[i][j];
+        const double out = load(operands.out, p.types.out, row * p.ld_out + column);
+        mine.add(out, entry, bound_ratio(out, entry.value, bound(terms, p.activation, entry), p.types.out), row,
+                 column);
+        if (truth_out != nullptr) truth_out[row * F + column] = entry.value;
       }
     }
-#pragma omp critical
+    const std::lock_guard lock(mutex);
     totals.add(mine);
-  }
+  });
   return summarise(totals, operands.tokens * F);
 }
 

@@ -1,5 +1,6 @@
 #include "core/float16.hpp"
 #include "cpu/implementations.hpp"
+#include "cpu/threads.hpp"
 #include "cpu/truth.hpp"
 
 // Each op in double precision, rounded once at the end. The truth that tests use, and the last entry of every list: it
@@ -16,8 +17,7 @@ class ReferenceExecutor final : public Executor {
   Status run(const Operands& operands) const override {
     const Problem& p = problem_;
     const std::int64_t tiles = tile_count(operands.tokens, p.intermediate_size);
-#pragma omp parallel for schedule(dynamic, 8)
-    for (std::int64_t index = 0; index < tiles; ++index) {
+    share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
       const TileRange range = tile_range(operands.tokens, p.intermediate_size, index);
       const Tile tile = truth(p, operands, range);
       for (int i = 0; i < range.rows; ++i) {
@@ -25,7 +25,7 @@ class ReferenceExecutor final : public Executor {
           store(operands.out, p.types.out, (range.row + i) * p.ld_out + range.column + j, tile.entries[i][j].value);
         }
       }
-    }
+    });
     return {};
   }
 
@@ -53,8 +53,7 @@ class ReferenceMlpExecutor final : public Executor {
   void first_half(const Operands& operands, double* h) const {
     const std::int64_t F = problem_.intermediate_size;
     const std::int64_t tiles = tile_count(operands.tokens, F);
-#pragma omp parallel for schedule(dynamic, 8)
-    for (std::int64_t index = 0; index < tiles; ++index) {
+    share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
       const TileRange range = tile_range(operands.tokens, F, index);
       const Tile tile = truth(problem_, operands, range);
       for (int i = 0; i < range.rows; ++i) {
@@ -62,15 +61,14 @@ class ReferenceMlpExecutor final : public Executor {
           h[(range.row + i) * F + range.column + j] = tile.entries[i][j].value;
         }
       }
-    }
+    });
   }
 
   void second_half(const Operands& operands, const double* h) const {
     const Problem& p = problem_;
     const std::int64_t F = p.intermediate_size;
     const std::int64_t tiles = tile_count(operands.tokens, p.hidden_size);
-#pragma omp parallel for schedule(dynamic, 8)
-    for (std::int64_t index = 0; index < tiles; ++index) {
+    share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
       const TileRange range = tile_range(operands.tokens, p.hidden_size, index);
       RowSet h_rows{.count = range.rows, .element = Element::fp64};
       RowSet down_rows{.count = range.columns, .element = element_of(p.types.weights)};
@@ -90,7 +88,7 @@ class ReferenceMlpExecutor final : public Executor {
                 products.sum[i][j] + bias(range.column + j));
         }
       }
-    }
+    });
   }
 
   Problem problem_;

@@ -2,9 +2,11 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+#endif
 
 #include <algorithm>
-#endif
+#include <atomic>
+#include <cstdint>
 
 // The OpenMP calls that the back end makes, and what they would say of a build without OpenMP.
 namespace gatefold::cpu {
@@ -18,21 +20,56 @@ inline int thread_limit() {
 #endif
 }
 
-inline int this_thread() {
+// A thread among those that run the same at once: of a parallel region, or the caller by itself in none.
+struct Team {
+  int number = 0;
+  int size = 1;
+
+  // Until all have come here.
+  void wait() const {
+    if (size == 1) return;
+#pragma omp barrier
+  }
+
+  // work(i) of this thread's part of i < count: all have equal ones.
+  template <class Work>
+  void take_part(std::int64_t count, Work work) const {
+    const std::int64_t part = (count + size - 1) / size;
+    const std::int64_t end = std::min(part * (number + 1), count);
+    for (std::int64_t i = part * number; i < end; ++i) work(i);
+  }
+};
+
+// work(team) by so many threads, or as many as OpenMP grants. One thread makes no region: OpenMP's runtime allocates
+// for each region of one, and ends the process where it can't.
+template <class Work>
+void run_as_team([[maybe_unused]] int threads, Work work) {
 #ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
+  if (threads > 1) {
+#pragma omp parallel num_threads(threads)
+    work(Team{omp_get_thread_num(), omp_get_num_threads()});
+    return;
+  }
 #endif
+  work(Team{});
 }
 
-// Of the threads that run what the caller runs.
-inline int team_size() {
-#ifdef _OPENMP
-  return omp_get_num_threads();
-#else
-  return 1;
-#endif
+// work(i), i < count, in equal parts.
+template <class Work>
+void share_out(std::int64_t count, int threads, Work work) {
+  run_as_team(count > 1 ? threads : 1, [&](const Team& team) { team.take_part(count, work); });
+}
+
+// The same, a few at a time to whoever is free, where some take longer than others.
+template <class Work>
+void share_out_by_turns(std::int64_t count, int threads, Work work) {
+  constexpr std::int64_t few = 8;
+  std::atomic<std::int64_t> claimed{0};
+  run_as_team(count > few ? threads : 1, [&](const Team& /*team*/) {
+    for (std::int64_t begin; (begin = claimed.fetch_add(few)) < count;) {
+      for (std::int64_t i = begin; i < std::min(begin + few, count); ++i) work(i);
+    }
+  });
 }
 
 }  // namespace gatefold::cpu

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/arithmetic.hpp"
+#include "cpu/threads.hpp"
+
 namespace gatefold::swap_ffn {
 namespace {
 
@@ -43,47 +46,44 @@ Decision decide(const RouterWeights& weights, const float* sums, double scale, s
 void start_rows(const Config& c, const Block& block, const std::byte* x, const float* core_scale,
                 const float* core_shift) {
   const std::int64_t D = c.hidden_size;
-#pragma omp parallel for schedule(static) num_threads(block.threads)
-  for (std::int64_t row = 0; row < block.rows; ++row) {
+  cpu::share_out(block.rows, block.threads, [&](std::int64_t row) {
     const std::int64_t sequence = (block.first + row) / c.cores;
     const std::int64_t core = (block.first + row) % c.cores;
     float* wide = block.wide + row * D;
     cpu::widen(x + sequence * c.row_bytes(), c.dtype, D, wide);
     for (std::int64_t d = 0; d < D; ++d) wide[d] = wide[d] * core_scale[core * D + d] + core_shift[core * D + d];
     cpu::narrow(wide, c.dtype, D, block.s + row * c.row_bytes());
-  }
+  });
 }
 
 void measure_rows(const Config& c, const Block& block) {
-#pragma omp parallel for schedule(static) num_threads(block.threads)
-  for (std::int64_t row = 0; row < block.rows; ++row) measure_row(c, block, row);
+  cpu::share_out(block.rows, block.threads, [&](std::int64_t row) { measure_row(c, block, row); });
 }
 
 void swap_rows(const Config& c, const Block& block, const RouterWeights& weights, std::byte* ram,
                std::uint8_t* stream_map, std::uint8_t* decisions) {
-#pragma omp parallel for schedule(static) num_threads(block.threads)
-  for (std::int64_t row = 0; row < block.rows; ++row) {
+  cpu::share_out(block.rows, block.threads, [&](std::int64_t row) {
     const Decision decision = decide(weights, block.routes + row * c.router_width,
                                      static_cast<double>(block.inverse_rms[row]), c.router_width);
     if (decisions != nullptr) {
       decisions[row] = static_cast<std::uint8_t>(decision.choice + (decision.swap ? swapped : 0U));
     }
-    if (!decision.swap) continue;
+    if (!decision.swap) return;
     std::uint8_t& map = stream_map[block.first + row];
     std::byte* s = block.s + row * c.row_bytes();
     std::byte* bank = ram + ((block.first + row) * banks + lane(map, decision.choice)) * c.row_bytes();
     std::swap_ranges(s, s + c.row_bytes(), bank);
     map = exchange_lanes(map, decision.choice);
     measure_row(c, block, row);
-  }
+  });
 }
 
 void pool_rows(const Config& c, const Block& block, const float* alpha, float* pooled) {
   const std::int64_t D = c.hidden_size;
   const std::int64_t K = c.collapse_heads;
   constexpr std::int64_t span = 64;  // columns that a thread adds up at a time
-#pragma omp parallel for schedule(static) num_threads(block.threads)
-  for (std::int64_t begin = 0; begin < D; begin += span) {
+  cpu::share_out(ceil_div(D, span), block.threads, [&](std::int64_t part) {
+    const std::int64_t begin = part * span;
     const std::int64_t end = std::min(begin + span, D);
     for (std::int64_t row = 0; row < block.rows; ++row) {
       const std::int64_t sequence = (block.first + row) / c.cores;
@@ -99,7 +99,7 @@ void pool_rows(const Config& c, const Block& block, const float* alpha, float* p
         }
       }
     }
-  }
+  });
 }
 
 }  // namespace gatefold::swap_ffn

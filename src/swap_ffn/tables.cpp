@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/float16.hpp"
+#include "cpu/threads.hpp"
 
 namespace gatefold::swap_ffn {
 namespace {
@@ -14,14 +15,13 @@ std::vector<double> affine(const std::vector<double>& embed, const std::vector<d
   const auto columns = static_cast<std::int64_t>(b.size());
   const std::int64_t C = static_cast<std::int64_t>(embed.size()) / E;
   std::vector<double> out(static_cast<std::size_t>(C * columns));
-#pragma omp parallel for schedule(static)
-  for (std::int64_t c = 0; c < C; ++c) {
+  cpu::share_out(C, cpu::thread_limit(), [&](std::int64_t c) {
     for (std::int64_t j = 0; j < columns; ++j) {
       double sum = b[j] + offset;
       for (std::int64_t e = 0; e < E; ++e) sum += embed[c * E + e] * w[j * E + e];
       out[c * columns + j] = sum;
     }
-  }
+  });
   return out;
 }
 
@@ -55,13 +55,12 @@ CoreTables core_tables(const Config& c, const Weights& weights) {
 
 void fold_columns(const std::byte* matrix, const std::byte* scale, DType dtype, std::int64_t rows, std::int64_t columns,
                   std::byte* out) {
-#pragma omp parallel for schedule(static)
-  for (std::int64_t row = 0; row < rows; ++row) {
+  cpu::share_out(rows, cpu::thread_limit(), [&](std::int64_t row) {
     for (std::int64_t k = 0; k < columns; ++k) {
       const std::int64_t i = row * columns + k;
       store(out, dtype, i, load(matrix, dtype, i) * load(scale, dtype, k));
     }
-  }
+  });
 }
 
 }  // namespace gatefold::swap_ffn

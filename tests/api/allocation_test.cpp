@@ -3,8 +3,8 @@
 #include "api/valid_call.hpp"
 #include "support/allocations.hpp"
 
-// What the library takes from operator new: none in a run, be it a plan's first, and where one fails in a plan a status
-// with a message, and nothing lost.
+// What the library allocates, and OpenMP's runtime in its name: nothing in a run, be it a plan's first, and where an
+// allocation fails in a plan a status with a message, and nothing lost.
 namespace gatefold::test {
 namespace {
 
@@ -34,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(All, Allocations,
 // Not even a plan's first run.
 TEST_P(Allocations, ARunMakesNone) {
   for_each_call([](ValidCall& call) {
+    expect_runs(call);  // Clang's OpenMP runtime allocates when it is first asked anything
     gatefold_plan* plan = nullptr;
     ASSERT_EQ(gatefold_plan_create(&call.desc, &plan), GATEFOLD_SUCCESS);
     for (int run = 0; run < 3; ++run) {

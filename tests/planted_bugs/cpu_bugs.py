@@ -2,7 +2,8 @@
 from bug import Bug
 
 OPTIONS = ["-DGATEFOLD_CUDA=OFF", "-DGATEFOLD_TOOLS=OFF"]
-TARGETS = PROGRAMS = ["test_cpu_ops", "test_check"]
+TARGETS = ["test_cpu_ops", "test_check", "test_allocations"]
+PROGRAMS = ["test_cpu_ops", "test_check", "api/test_allocations"]
 
 REFERENCE = "*Exact*reference*:*Numeric*reference*:*RelativeL2*reference*:Check*:*/Check*"
 # Each by a kernel that it spoils: all would take a minute a bug.
@@ -84,9 +85,13 @@ BUGS = [
     Bug("loops", "takes a wrong guess of the next item for right", "src/cpu/loops/products.cpp",
         "if (claimed != guessed) find_rows", "if (guessed >= items) find_rows", AVX512),
     Bug("loops", "leaves out all chunks of tokens but the first", "src/cpu/loops/products.cpp",
-        "    unclaimed = 0;\n", "    unclaimed = items;\n", AVX512),
+        "unclaimed = 0;\n", "unclaimed = items;\n", AVX512),
+    Bug("loops", "does not wait for all of a chunk's tokens to be packed", "src/cpu/loops/products.cpp",
+        "pack(operands, group); });\n      team.wait();\n", "pack(operands, group); });\n", AVX512),
     Bug("loops", "multiplies a panel with the next one's rows", "src/cpu/loops/products.cpp",
         "run_item(item(claimed), rows[turn].data(),", "run_item(item(claimed), rows[turn ^ 1].data(),", AVX512),
+    Bug("loops, vector", "makes a region of one thread", "src/cpu/threads.hpp",
+        "if (threads > 1) {", "if (threads > 0) {", "*Allocations*"),
     Bug("loops", "begins every chunk of tokens with the first one's x", "src/cpu/loops/products.cpp",
         "part.x += first * p_.ld_x * element();", "part.x += 0 * first;", AVX512),
     Bug("loops, packed", "skips what is left of a sum after whole vectors", "src/cpu/loops/avx512_pack.hpp",

@@ -6,8 +6,8 @@
 
 #include "gatefold/gatefold.h"
 
-// What the library takes from operator new, in a program that links allocations.cpp: that file replaces it, so it is no
-// part of the tests' library.
+// What a program takes from malloc and its like, if it links allocations.cpp: that file replaces them, so it is no part
+// of the tests' library. Under a sanitizer, whose malloc stays, operator new alone.
 namespace gatefold::test {
 
 // Grants this many allocations; the one after them fails, and later ones don't.

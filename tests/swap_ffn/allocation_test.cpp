@@ -3,7 +3,7 @@
 #include "support/allocations.hpp"
 #include "swap_ffn/experiment.hpp"
 
-// What the step takes from operator new: nothing. And where an allocation of a plan or of prepare fails, a status.
+// What the step allocates: nothing. And where an allocation of a plan or of prepare fails, a status.
 namespace gatefold::test {
 namespace {
 

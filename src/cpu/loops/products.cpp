@@ -70,17 +70,17 @@ class LoopsExecutor final : public Executor {
     }
     const std::int64_t chunk = std::min(operands.tokens, most_chunk);
     const Memory offsets = memory(chunk);
-    [[maybe_unused]] const bool serial = p_.hidden_size < serial_below && p_.intermediate_size < serial_below &&
-                                         operands.tokens < serial_below &&
-                                         p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
+    const bool serial = p_.hidden_size < serial_below && p_.intermediate_size < serial_below &&
+                        operands.tokens < serial_below &&
+                        p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
     std::atomic<std::int64_t> unclaimed{0};
-#pragma omp parallel num_threads(serial ? 1 : threads_)
-    {
-      std::byte* mine = operands.workspace + packed_size(chunk) + this_thread() * offsets.size;
+    run_as_team(serial ? 1 : threads_, [&](const Team& team) {
+      std::byte* mine = operands.workspace + packed_size(chunk) + team.number * offsets.size;
       for (std::int64_t first = 0; first < operands.tokens; first += chunk) {
-        run_chunk(part_of(operands, first, std::min(chunk, operands.tokens - first)), unclaimed, mine, offsets.scratch);
+        const Operands part = part_of(operands, first, std::min(chunk, operands.tokens - first));
+        run_chunk(part, team, unclaimed, mine, offsets.scratch);
       }
-    }
+    });
     return {};
   }
 
@@ -143,11 +143,11 @@ class LoopsExecutor final : public Executor {
   }
 
   // By all threads of the team together. Each asks for the rows of the item that it will probably claim next.
-  void run_chunk(const Operands& operands, std::atomic<std::int64_t>& unclaimed, std::byte* mine,
+  void run_chunk(const Operands& operands, const Team& team, std::atomic<std::int64_t>& unclaimed, std::byte* mine,
                  std::int64_t scratch) const {
     if (const std::int64_t count = groups(operands.tokens); count > 0) {
-#pragma omp for schedule(static)
-      for (std::int64_t group = 0; group < count; ++group) pack(operands, group);
+      team.take_part(count, [&](std::int64_t group) { pack(operands, group); });
+      team.wait();
     }
     const Division division = cut_.divide(operands.tokens);
     const auto item = [&](std::int64_t i) {
@@ -165,13 +165,13 @@ class LoopsExecutor final : public Executor {
       const std::int64_t claimed = unclaimed++;
       if (claimed >= items) break;
       if (claimed != guessed) find_rows(item(claimed), rows[turn].data());
-      guessed = claimed + team_size();
+      guessed = claimed + team.size;
       if (guessed < items) find_rows(item(guessed), rows[turn ^ 1].data());
       run_item(item(claimed), rows[turn].data(), guessed < items ? rows[turn ^ 1].data() : nullptr);
     }
-#pragma omp barrier
-#pragma omp single
-    unclaimed = 0;
+    team.wait();
+    if (team.number == 0) unclaimed = 0;
+    team.wait();
   }
 
   void pack(const Operands& operands, std::int64_t group) const {
