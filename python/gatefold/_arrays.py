@@ -24,6 +24,8 @@ def require_array(name: str, array: object, like: np.ndarray | None = None, like
     """Refuses what is no array of an element type that the library has, or not of `like`'s."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name}: {type(array).__name__}, not a NumPy array")
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name}: a masked array, but every element counts here: give filled(VALUE)")
     if array.dtype.name not in _c.DTYPES or not array.dtype.isnative:
         raise TypeError(f"{name}: dtype {array.dtype}, not one of {', '.join(_c.DTYPES)} in native byte order")
     if like is not None and array.dtype != like.dtype:

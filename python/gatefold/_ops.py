@@ -11,7 +11,7 @@ from . import _c
 from ._arrays import (
     Operand, aligned_bytes, bias_vector, input_operand, output_operand, require_array, require_matrix, require_shape,
 )  # fmt: skip
-from ._names import _activation, _known
+from ._names import _activation, _implementation, _known, _whole
 from ._plan import Description, plan_for
 
 
@@ -77,9 +77,9 @@ def _call(op, like, like_name, sizes, out_shape, inputs, out, *, layout=None, bl
     name, limit, alpha, beta = _activation(activation) if activation is not None else (None, 0.0, 0.0, 0.0)
     ld = {name: operand.ld for name, operand in operands.items()}
     description = Description(
-        op, like.dtype.name, layout, block, name, limit, alpha, beta, *sizes,
+        op, like.dtype.name, layout, _whole("block", block), name, limit, alpha, beta, *sizes,
         *(ld.get(name, 0) for name in ("x", "gate", "up", "down", "out")),
-        sum(_c.BIASES[name] for name in vectors), implementation,
+        sum(_c.BIASES[name] for name in vectors), _implementation(implementation),
     )  # fmt: skip
     return _Call(description, out_shape[0], operands, vectors)
 

@@ -5,11 +5,29 @@ import secrets
 
 import ml_dtypes
 import numpy as np
+import pytest
 
-from gatefold import _c, _ops
+from gatefold import SwigluClamped, _c, _ops
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 ACTIVATIONS = ["silu", "gelu_tanh", "gelu_erf", "relu", "sigmoid", "identity", "swiglu_clamped"]
+# What is no value of an option of gate_up with packed weights, and what the refusal says of it.
+WRONG_OPTIONS = {
+    "a list for a layout": ({"layout": ["gate_up"]}, r"layout: \['gate_up'\], not one of separate"),
+    "no layout": ({"layout": None}, "layout: None, not one of separate"),
+    "a list for an activation": ({"activation": ["silu"]}, r"activation: \['silu'\], not one of silu"),
+    "no activation": ({"activation": None}, "activation: None, not one of silu"),
+    "a fraction for a block": ({"layout": "interleaved_gate_up", "block": 3.5}, "block: 3.5, not a whole number"),
+    "a text for a block": ({"layout": "interleaved_gate_up", "block": "3"}, "block: '3', not a whole number"),
+    "a block of 65 bits": ({"layout": "interleaved_gate_up", "block": 2**64 + 3}, f"block: {2**64 + 3}, not a number of 64"),
+    "a text for a figure": ({"activation": SwigluClamped("7")}, "limit: '7', not a number"),
+    "an array for a figure": ({"activation": SwigluClamped(7.0, [1.0])}, r"alpha: \[1.0\], not a number"),
+    "a figure beyond fp32": ({"activation": SwigluClamped(beta=-1e40)}, r"beta: -1e\+40, beyond fp32's 3.402823e\+38"),
+    "a number for a name": ({"implementation": 5}, "implementation: 5, not a name or None"),
+    "a zero in a name": ({"implementation": "loops\0"}, r"implementation: 'loops\\x00', not a name or None"),
+}
+wrong_options = pytest.mark.parametrize(("options", "message"), WRONG_OPTIONS.values(), ids=WRONG_OPTIONS)
+
 PACKED = ["gate_up", "up_gate", "interleaved_gate_up", "interleaved_up_gate"]
 ZERO_MEAN = 2
 

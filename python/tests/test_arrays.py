@@ -7,7 +7,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
-from support import Poisoned, generator, normal
+from support import Poisoned, generator, normal, wrong_options
 
 import gatefold
 from gatefold import _ops, _plan
@@ -132,6 +132,8 @@ def refusals():
     yield "out's dtype", TypeError, r"out: dtype float16, but x has float32", lambda: gatefold.gemm(x, gate, out=half)
     yield "out's columns", ValueError, r"out: strides \(4, 12\)", lambda: gatefold.gemm(
         x, gate, out=np.zeros((F, T), np.float32).T)  # fmt: skip
+    masked = np.ma.masked_array(x, x > 0)
+    yield "masked", TypeError, r"x: a masked array", lambda: gatefold.gemm(masked, gate)
     square = np.ones((D, D), np.float32)
     yield "overlap", gatefold.InvalidArgument, r"overlaps input", lambda: gatefold.gemm(square, square, out=square)
 
@@ -140,6 +142,13 @@ def refusals():
 def test_refusals_name_the_argument_and_both_values(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+@wrong_options
+def test_options_that_are_none_are_refused(options, message):
+    x, gate, _, _ = block(generator())
+    with pytest.raises(ValueError, match=message):
+        gatefold.gate_up(x, gate, **{"layout": "gate_up", "activation": "silu", **options})
 
 
 def test_bf16_is_ml_dtypes():

@@ -9,7 +9,7 @@ from torch_support import DTYPES, seeded
 
 import gatefold.torch as gt
 from gatefold.torch import _autograd
-from gatefold.torch._how import how
+from gatefold.torch._how import how, how_activated
 
 T, D, F = 7, 40, 24
 SILU = {"layout": "separate", "activation": "silu"}
@@ -57,7 +57,7 @@ def leaves(*shapes):
 @pytest.mark.parametrize("save", [False, True])
 def test_gradcheck_of_the_formulas(monkeypatch, activation, save):
     in_double_precision(monkeypatch)
-    way, one = how("separate", 0, activation, None), how(None, 0, activation, None)
+    way, one = how("separate", 0, activation, None), how_activated(activation, None)
     t, d, f = 2, 3, 4
     x, gate, up, down, gate_bias, up_bias, down_bias = leaves((t, d), (f, d), (f, d), (d, f), (f,), (f,), (d,))
     values, more = leaves((t, f), (t, f))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import gatefold.torch as gt
+
 WORKER = Path(__file__).parent / "parallel_worker.py"
 
 
@@ -27,3 +29,10 @@ def test_several_processes(world, tmp_path):
             process.kill()
     for process, text in zip(processes, said):
         assert process.returncode == 0, text
+
+
+def test_what_is_no_module_or_mesh_is_refused():
+    with pytest.raises(TypeError, match="module: str, not a torch.nn.Module"):
+        gt.parallelize("layer", None)
+    with pytest.raises(TypeError, match="mesh: int, not a DeviceMesh"):
+        gt.parallelize(gt.GatedMLP(8, 16), 2)

@@ -123,6 +123,25 @@ def test_patched_models_compile_without_a_break_and_can_be_copied():
     assert (again(x) == layer.down_proj.bias).all() and not torch.equal(again(x), layer(x))
 
 
+def test_patched_models_can_be_saved_whole(tmp_path):
+    model = small("Llama")
+    gt.patch(model)
+    ids = tokens()
+    torch.save(model, tmp_path / "model.pt")
+    loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+    with torch.no_grad():
+        assert torch.equal(loaded(ids).logits, model(ids).logits)
+        loaded.model.layers[0].mlp.down_proj.weight.zero_()  # its own, and no other's
+        assert not loaded.model.layers[0].mlp(torch.ones(1, 64)).any()
+        assert model.model.layers[0].mlp(torch.ones(1, 64)).any()
+
+
+@pytest.mark.parametrize("model", [None, "model", [torch.nn.Linear(2, 2)]], ids=["None", "str", "list"])
+def test_what_is_no_module_is_refused(model):
+    with pytest.raises(TypeError, match=rf"model: {type(model).__name__}, not a torch.nn.Module"):
+        gt.patch(model)
+
+
 def reason(model, name="model.layers.0.mlp"):
     report = gt.patch(model)
     assert not report.changed

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 import torch
-from support import generator
+from support import generator, wrong_options
 from torch_support import D, F, T, random, seeded
 
 import gatefold
@@ -130,6 +130,14 @@ def refusals():
     one = {"layout": "gate_up", "activation": "silu"}
     yield "dtypes", r"gate: dtype float32, but x has float16", lambda: gt.gate_up(half, gate, up, **SILU)
     yield "float64", r"x: dtype float64, not one of", lambda: gt.gate_up(x.double(), gate, up, **SILU)
+    yield "int64", r"x: dtype int64, not one of", lambda: gt.gate_up(x.long(), gate.long(), up.long(), **SILU)
+    yield "no gate", r"gate: None, not a tensor", lambda: gt.gate_up(x, None, up, **SILU)
+    yield "a list", r"'Tensor' for argument 'x' but instead found type 'list'", lambda: gt.mlp(
+        x.tolist(), gate, up, down, **SILU)  # fmt: skip
+    yield "a number for a bias", r"argument 'gate_bias' but instead found type 'float'", lambda: gt.gate_up(
+        x, with_gradient, up, gate_bias=1.0, **SILU)  # fmt: skip
+    yield "a list for out", r"argument 'out' but instead found type 'list'", lambda: gt.gate_up(
+        x, gate, up, out=[0.0], **SILU)  # fmt: skip
     yield "dimensions", r"gate: shape \[24, 67, 1\] of 3", lambda: gt.gate_up(x, gate[..., None], up, **SILU)
     yield "no dimension", r"x: shape \[\], but", lambda: gt.gate_up(x[0, 0], gate, up, **SILU)
     yield "transposed", r"gate: shape \[67, 24\], but x of shape \[5, 67\] wants \[67, 67\]", lambda: gt.gate_up(
@@ -149,6 +157,9 @@ def refusals():
         x, gate, up, out=torch.ones(F, T).t(), **SILU)  # fmt: skip
     yield "out's rows overlap", r"out: strides \[1, 1\] for shape", lambda: gt.gate_up(
         x, gate, up, out=torch.ones(T + F).as_strided((T, F), (1, 1)), **SILU)  # fmt: skip
+    # Torch's own way of writing to one ends in its memory (an internal assertion, then a crash).
+    negative = torch.zeros(T, F, dtype=torch.complex64).conj().imag
+    yield "a negative view to write", r"out: a negative view", lambda: gt.gate_up(x, gate, up, out=negative, **SILU)
     square = torch.ones(D, D)
     yield "overlap", r"overlaps input", lambda: gt.gate_up(square, square, square, out=square, **SILU)
     yield "out and a gradient", r"out: a tensor to write, but gate requires a gradient", lambda: gt.gate_up(
@@ -168,6 +179,20 @@ def test_names_that_are_none_are_refused():
         gt.gate_up(x, gate, up, layout="halves", activation="silu")
     with pytest.raises(ValueError, match="activation: 'tanh', not one of silu"):
         gt.gate_up(x, gate, up, layout="separate", activation="tanh")
+
+
+@wrong_options
+def test_options_that_are_none_are_refused(options, message):
+    x, gate, _, _ = block()
+    with pytest.raises(ValueError, match=message):
+        gt.gate_up(x, gate, **{"layout": "gate_up", "activation": "silu", **options})
+
+
+def test_a_negative_view_is_read_as_what_it_stands_for():
+    x, gate, up, _ = block()
+    negative = torch.complex(torch.zeros_like(x), -x).conj().imag
+    assert negative.is_neg()
+    assert torch.equal(gt.gate_up(negative, gate, up, **SILU), gt.gate_up(x, gate, up, **SILU))
 
 
 def test_clamped_figures_reach_the_library():

@@ -1,9 +1,11 @@
 #include "tensors.hpp"
 
 #include <torch/csrc/stable/ops.h>
+#include <torch/headeronly/core/ScalarType.h>
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace gatefold_torch {
 namespace {
@@ -16,10 +18,26 @@ constexpr size_t kFewDimensions = 8;
 }
 
 std::string dtype_text(int32_t dtype) {
-  if (dtype == aoti_torch_dtype_float32()) return "float32";
-  if (dtype == aoti_torch_dtype_float16()) return "float16";
-  if (dtype == aoti_torch_dtype_bfloat16()) return "bfloat16";
-  if (dtype == aoti_torch_dtype_float64()) return "float64";
+  using enum torch::headeronly::ScalarType;
+  constexpr std::pair<torch::headeronly::ScalarType, const char*> kNames[] = {
+      {Float, "float32"},
+      {Half, "float16"},
+      {BFloat16, "bfloat16"},
+      {Double, "float64"},
+      {Byte, "uint8"},
+      {Char, "int8"},
+      {Short, "int16"},
+      {Int, "int32"},
+      {Long, "int64"},
+      {Bool, "bool"},
+      {ComplexFloat, "complex64"},
+      {ComplexDouble, "complex128"},
+      {Float8_e5m2, "float8_e5m2"},
+      {Float8_e4m3fn, "float8_e4m3fn"},
+  };
+  for (const auto& [type, name] : kNames) {
+    if (static_cast<int32_t>(type) == dtype) return name;
+  }
   return "torch's number " + std::to_string(dtype);
 }
 
@@ -40,6 +58,9 @@ Tensor empty_strided(std::span<const int64_t> sizes, std::span<const int64_t> st
 
 Argument::Argument(const char* argument_name, const Tensor& argument) : name(argument_name), tensor(argument), kind{} {
   AtenTensorHandle handle = argument.get();
+  bool is_defined = false;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_is_defined(handle, &is_defined));
+  if (!is_defined) refuse(*this, "None, not a tensor");
   int64_t dimensions = 0;
   int64_t* size = nullptr;
   int64_t* stride = nullptr;

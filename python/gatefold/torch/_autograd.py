@@ -136,9 +136,10 @@ class GateUp(Function):
     def forward_and_save(ctx, x, gate, up, gate_bias, up_bias, how, save):
         if save:
             return _forward_and_save(GateUp, ctx, (x, gate, up, gate_bias, up_bias, how, save))
+        h = eager.gate_up(x, gate, up, gate_bias, up_bias, how.text)
         ctx.how = how
         ctx.save_for_backward(x, gate, up, gate_bias, up_bias)
-        return eager.gate_up(x, gate, up, gate_bias, up_bias, how.text)
+        return h
 
     @staticmethod
     def forward(x, gate, up, gate_bias, up_bias, how, save):
@@ -169,9 +170,10 @@ class Mlp(Function):
     def forward_and_save(ctx, x, gate, up, down, gate_bias, up_bias, down_bias, how, save):
         if save:
             return _forward_and_save(Mlp, ctx, (x, gate, up, down, gate_bias, up_bias, down_bias, how, save))
+        y = eager.mlp(x, gate, up, down, gate_bias, up_bias, down_bias, how.text)
         ctx.how = how
         ctx.save_for_backward(x, gate, up, down, gate_bias, up_bias, down_bias)
-        return eager.mlp(x, gate, up, down, gate_bias, up_bias, down_bias, how.text)
+        return y
 
     @staticmethod
     def forward(x, gate, up, down, gate_bias, up_bias, down_bias, how, save):

@@ -8,8 +8,8 @@ from torch.autograd import forward_ad
 
 from .. import Activation, Layout
 from . import _autograd, _library
-from ._how import how, known_ways
-from ._state import mark_written, needs_gradient, refuse_gradient, under_autocast
+from ._how import how, how_activated, known_ways
+from ._state import mark_written, needs_gradient, require_output, under_autocast
 
 # Bound once: a call of a small block is all look-ups.
 _raw, _eager, _is_traced = _library.operators, _library.eager, _library.is_traced
@@ -25,9 +25,12 @@ def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activ
     `out` may be gate or up itself in the separate layout.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    try:
+        way = known_ways[layout, block, activation, implementation]
+    except (KeyError, TypeError):  # unknown, or what can't be a key
+        way = how(layout, block, activation, implementation)
     if out is not None:
-        refuse_gradient(out, gate=gate, up=up)
+        require_output(out, gate=gate, up=up)
         _raw.act_and_mul_out(gate, up, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(gate, up):
@@ -42,11 +45,14 @@ def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activatio
     x: [..., D], gate: [..., F], weight: [F, D], bias: [F]. Returns [..., F].
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = known_ways.get((None, 0, activation, implementation)) or how(None, 0, activation, implementation)
+    try:
+        way = known_ways[activation, implementation]
+    except (KeyError, TypeError):
+        way = how_activated(activation, implementation)
     if _is_autocast_on():
         x, gate, weight, bias = under_autocast(x, gate, weight, bias)
     if out is not None:
-        refuse_gradient(out, x=x, gate=gate, weight=weight, bias=bias)
+        require_output(out, x=x, gate=gate, weight=weight, bias=bias)
         _raw.gemm_gated_out(x, gate, weight, bias, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, weight, bias):
@@ -67,11 +73,14 @@ def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout
     rounded, and then act_and_mul.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
-    way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    try:
+        way = known_ways[layout, block, activation, implementation]
+    except (KeyError, TypeError):  # unknown, or what can't be a key
+        way = how(layout, block, activation, implementation)
     if _is_autocast_on():
         x, gate, up, gate_bias, up_bias = under_autocast(x, gate, up, gate_bias, up_bias)
     if out is not None:
-        refuse_gradient(out, x=x, gate=gate, up=up, gate_bias=gate_bias, up_bias=up_bias)
+        require_output(out, x=x, gate=gate, up=up, gate_bias=gate_bias, up_bias=up_bias)
         _raw.gate_up_out(x, gate, up, gate_bias, up_bias, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(x, gate, up, gate_bias, up_bias):
@@ -88,13 +97,16 @@ def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Lay
 
     As gate_up, and down: [D, F], down_bias: [D]. Returns [..., D].
     """
-    way = known_ways.get((layout, block, activation, implementation)) or how(layout, block, activation, implementation)
+    try:
+        way = known_ways[layout, block, activation, implementation]
+    except (KeyError, TypeError):  # unknown, or what can't be a key
+        way = how(layout, block, activation, implementation)
     tensors = (x, gate, up, down, gate_bias, up_bias, down_bias)
     if _is_autocast_on():
         tensors = under_autocast(*tensors)
     if out is not None:
         names = ("x", "gate", "up", "down", "gate_bias", "up_bias", "down_bias")
-        refuse_gradient(out, **dict(zip(names, tensors)))
+        require_output(out, **dict(zip(names, tensors)))
         _raw.mlp_out(*tensors, way.text, out)
         return mark_written(out)
     if (_is_grad_enabled() or forward_ad._current_level >= 0) and needs_gradient(*tensors):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import types
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.distributed._functional_collectives as collectives
@@ -47,9 +47,15 @@ def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None
     DTensor of the device's two pieces; the parameter itself is an ordinary one, whose full_tensor() torch 2.11 refuses.)
     Weights on the meta device work too.
 
-    Returns `module`, changed in place. Raises ValueError for a mesh of other dimensions, an intermediate_size that the
-    mesh doesn't divide, or a module without a gated MLP.
+    Returns `module`, changed in place. Raises TypeError for what is no module, mesh or number, ValueError for a mesh of
+    other dimensions, an intermediate_size that the mesh doesn't divide, or a module without a gated MLP.
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module: {type(module).__name__}, not a torch.nn.Module")
+    if not isinstance(mesh, DeviceMesh):
+        raise TypeError(f"mesh: {type(mesh).__name__}, not a DeviceMesh")
+    if not isinstance(sequence_dim, (int, type(None))):
+        raise TypeError(f"sequence_dim: {sequence_dim!r}, not a dimension's number or None")
     if mesh.ndim != 1:
         raise ValueError(f"mesh: {mesh.ndim} dimensions, but intermediate_size is divided over 1")
     found = []
@@ -65,7 +71,7 @@ def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None
         _divide(candidate, block, mesh)
         vars(candidate).pop("_gatefold", None)
         candidate._gatefold_parallel = _Parallel(block, mesh, placement, save_pre_activations)
-        candidate.forward = types.MethodType(_forward, candidate)
+        candidate.forward = partial(_forward, candidate)
     return module
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import types
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -75,8 +75,10 @@ def patch(model: nn.Module, *, save_pre_activations: bool = False, strict: bool 
 
     save_pre_activations: as for gatefold.torch.mlp, where gradients are computed.
     strict: raise RuntimeError, with nothing changed, if a module that looks like a gated MLP would be left alone.
-    Raises ValueError where a module and its configuration disagree.
+    Raises TypeError for what is no module, ValueError where a module and its configuration disagree.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: {type(model).__name__}, not a torch.nn.Module")
     report = PatchReport()
     found: list[tuple[nn.Module, Block]] = []
     for name, module in model.named_modules():
@@ -97,7 +99,7 @@ def patch(model: nn.Module, *, save_pre_activations: bool = False, strict: bool 
         raise RuntimeError(f"strict, but modules would be left alone: {report}")
     for module, block in found:
         module._gatefold = _Patch(block, save_pre_activations)
-        module.forward = types.MethodType(_forward, module)
+        module.forward = partial(_forward, module)  # unlike a method, it can be pickled
         report._modules.append(module)
     return report
 

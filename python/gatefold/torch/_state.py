@@ -16,26 +16,29 @@ def needs_gradient(*tensors: Tensor | None) -> bool:
         _refuse_tangents(tensors)
     if not _is_grad_enabled():
         return False
-    for tensor in tensors:
-        if tensor is not None and tensor.requires_grad:
-            return True
+    try:
+        for tensor in tensors:
+            if tensor is not None and tensor.requires_grad:
+                return True
+    except AttributeError:  # no tensor: the operator refuses it by its name
+        return False
     return False
 
 
 def _refuse_tangents(tensors: tuple[Tensor | None, ...]) -> None:
     for tensor in tensors:
-        if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
+        if isinstance(tensor, Tensor) and forward_ad.unpack_dual(tensor).tangent is not None:
             raise NotImplementedError("gatefold.torch: forward-mode differentiation of a tensor of shape "
                                       f"{list(tensor.shape)}, but there is backward mode alone")  # fmt: skip
 
 
 def under_autocast(*tensors: Tensor | None) -> list[Tensor | None]:
     """The tensors as torch.nn.functional.linear would take them here: in autocast's element type where it is on."""
-    device = next(tensor.device.type for tensor in tensors if tensor is not None)
+    device = next((tensor.device.type for tensor in tensors if isinstance(tensor, Tensor)), "cpu")
     if not torch.is_autocast_enabled(device):
         return list(tensors)
     dtype = torch.get_autocast_dtype(device)
-    return [t.to(dtype) if t is not None and t.dtype in _CAST else t for t in tensors]
+    return [t.to(dtype) if isinstance(t, Tensor) and t.dtype in _CAST else t for t in tensors]
 
 
 def mark_written(out: Tensor) -> Tensor:
@@ -45,8 +48,12 @@ def mark_written(out: Tensor) -> Tensor:
     return out
 
 
-def refuse_gradient(out: Tensor, **tensors: Tensor | None) -> None:
-    """An output that the caller gives can't be differentiated."""
+def require_output(out: Tensor, **tensors: Tensor | None) -> None:
+    """An output that the caller gives can't be differentiated, and is written as it lies in memory."""
+    # Torch fails on one, and then reads memory that isn't its own. (Where it compiles it refuses one itself.)
+    if not torch.compiler.is_compiling() and isinstance(out, Tensor) and out.is_neg():
+        raise RuntimeError("out: a negative view (is_neg() is true), but its memory is written as it is: give "
+                           "out.resolve_neg()")  # fmt: skip
     for name, tensor in {**tensors, "out": out}.items():
         if needs_gradient(tensor):
             raise RuntimeError(f"out: a tensor to write, but {name} requires a gradient: leave out out=, or call this "
