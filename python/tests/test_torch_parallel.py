@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 import gatefold.torch as gt
 
@@ -36,3 +39,14 @@ def test_what_is_no_module_or_mesh_is_refused():
         gt.parallelize("layer", None)
     with pytest.raises(TypeError, match="mesh: int, not a DeviceMesh"):
         gt.parallelize(gt.GatedMLP(8, 16), 2)
+
+
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_a_dimension_that_x_has_not_is_refused(with_gradients, tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        layer = gt.parallelize(gt.GatedMLP(8, 16), init_device_mesh("cpu", (1,)), sequence_dim=3)
+        with torch.set_grad_enabled(with_gradients), pytest.raises(ValueError, match="sequence_dim: 3, but x has 2 dim"):
+            layer(torch.ones(2, 8))
+    finally:
+        dist.destroy_process_group()

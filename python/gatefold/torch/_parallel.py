@@ -146,6 +146,8 @@ def _give_pieces(layer: nn.Module, state: dict, prefix: str, *_) -> None:
 
 def _forward(self: nn.Module, x: Tensor) -> Tensor:
     carried: _Parallel = self._gatefold_parallel
+    if isinstance(carried.placement, Shard) and not -x.ndim <= carried.placement.dim < x.ndim:
+        raise ValueError(f"sequence_dim: {carried.placement.dim}, but x has {x.ndim} dimensions")
     if isinstance(x, DTensor) or torch.is_grad_enabled():
         return _differentiable(self, carried, x)
     # DTensor's own bookkeeping costs more than a small block: without gradients the collectives are called directly.
