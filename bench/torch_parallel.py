@@ -237,6 +237,7 @@ def main() -> None:
                 given.output.write_text(json.dumps({"context": context(given, devices), "rows": rows}, indent=1) + "\n")
     if devices.rank == 0:
         print(table(rows), flush=True)
+    dist.barrier()  # gloo has ended a process that left while another still had the group
     dist.destroy_process_group()
 
 
