@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -86,6 +87,7 @@ class MappedFiles {
     for (const MappedFile* file = first; file != nullptr; file = file->next_) {
       const std::span<const std::byte> bytes = file->bytes();
       if (std::less()(address, bytes.data()) || !std::less()(address, bytes.data() + bytes.size())) continue;
+      if (told.test_and_set()) hold();
       print("gatefold: ");
       print(file->path_);
       print(": became shorter while it was read\n");
@@ -94,7 +96,13 @@ class MappedFiles {
     std::signal(number, SIG_DFL);  // somebody else's page: the access is tried again, and ends the program
   }
 
+  // Several threads may come to missing pages at once: one tells, and ends them all.
+  [[noreturn]] static void hold() {
+    for (;;) ::pause();
+  }
+
   static inline MappedFile* first = nullptr;
+  static inline std::atomic_flag told;
 };
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
