@@ -13,10 +13,10 @@ struct GridShape {
 // Shapes that every compiled kernel is run on, small ones first. Between them they cut the tiles of each in every way
 // (families_test.cpp and sm80_choice_test.cpp of tests/cuda_host hold them to it): tails in all three sizes, tokens
 // that leave slabs of a tile empty or fill part of its last, tiles and halves of weight tiles without columns for more
-// k-steps than the ring has slots, tiles in whole rounds, a last round in half tiles or narrower ones, and several
-// tiles for each block.
+// k-steps than the ring has slots, tiles in whole rounds, a last round in half tiles or narrower ones, several
+// tiles for each block, and those of rows with more and with fewer slabs in turn.
 inline constexpr GridShape kernel_grid[] = {{50, 136, 520},   {90, 136, 520},   {130, 200, 1032}, {300, 1160, 40},
-                                            {225, 264, 1544}, {225, 136, 9544}, {737, 136, 6104}, {737, 136, 10744}};
+                                            {225, 264, 1544}, {225, 136, 9544}, {737, 136, 6104}, {673, 136, 10744}};
 
 // And those for few tokens on these, too: sums that are divided among 1, 2, 4 and 8 blocks, of gate_up and of gemm.
 inline constexpr GridShape few_tokens_grid[] = {

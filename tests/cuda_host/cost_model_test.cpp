@@ -31,7 +31,9 @@ double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tok
                             .exchange_seconds = 1e-6,
                             .exposed_epilogue_seconds = 1e-6,
                             .idle_fraction = 0.9,
-                            .left_out_fraction = 0.3,
+                            .left_out_of_all = 0.9,
+                            .left_out_of_some = 0.4,
+                            .left_out_of_two = 0.2,
                             .subtile_round = 0.6,
                             .exposed_fraction = 0.25,
                             .most_of_average = 5.0,
@@ -84,6 +86,23 @@ TEST(CostModel, AFewTilesMoreAreSplit) {
   EXPECT_LT(rounds_more(66), 0.7);  // subtile_round, and what is not hidden of its weights' traffic
   EXPECT_GT(rounds_more(67), 0.87);
   EXPECT_LT(rounds_more(132), 1.2);  // its memory traffic is not all hidden
+}
+
+// Two rows of 192 tokens leave a slab of four out of each tile, of 256 and 192 one out of half of them; of 128 and 64
+// in tiles of 128, a slab of two out of half of them. 320 are 192 and 128.
+TEST(CostModel, SlabsWithoutTokensSaveMostWhereAllTilesLackThem) {
+  constexpr std::int64_t D = 8192;
+  const auto saved = [&](int tile_m, std::int64_t full, std::int64_t tokens) {
+    const Kernel kernel =
+        kernel_of({.tile_m = tile_m, .tile_n = 128, .stages = 5, .cluster_n = 2, .product = Product::gate_up}, 600.0);
+    const Problem problem = gated_problem(D, 66L * 64);
+    const double seconds = seconds_of(kernel, problem, full, h200) - seconds_of(kernel, problem, tokens, h200);
+    return seconds / round_seconds(kernel, D);
+  };
+  EXPECT_NEAR(saved(256, 512, 384), 0.9 / 4, 0.01);
+  EXPECT_NEAR(saved(256, 512, 448), 0.4 / 8, 0.01);
+  EXPECT_NEAR(saved(256, 512, 320), 0.9 / 4 + 0.4 / 8, 0.01);
+  EXPECT_NEAR(saved(128, 256, 192), 0.2 / 4, 0.01);
 }
 
 TEST(CostModel, FewerMultiprocessorsTakeMoreRounds) {

@@ -221,6 +221,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     bool empty_rows = false;
     bool part_of_a_slab = c.subtiles() == 1;  // the second, of a whole tile
     bool part_of_columns = false;
+    bool turned = c.swap_ab || c.tile_m * c.cluster_m <= c.token_quantum();  // rows of tiles that differ
     const bool two_weights = c.product == Product::gate_up;
     bool no_columns = two_weights && c.cluster_n == 1;  // for a producer thread, all around the ring
     for (const test::GridShape& shape : test::kernel_grid) {
@@ -228,6 +229,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
       ASSERT_TRUE(fits(c, problem));
       const Geometry g = geometry_of(c, problem, shape.tokens, clusters);
       (g.whole_tiles < g.cluster_tiles(c) ? split : whole) = true;
+      turned = turned || (g.turn != Geometry::never && g.work_tiles(c) > clusters);
       several_tiles = several_tiles || g.work_tiles(c) > clusters;
       empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
       part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
@@ -238,6 +240,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     EXPECT_TRUE(whole);
     EXPECT_TRUE(split);
     EXPECT_TRUE(several_tiles);
+    EXPECT_TRUE(turned);
     EXPECT_TRUE(empty_rows);
     EXPECT_TRUE(part_of_a_slab);
     EXPECT_TRUE(part_of_columns);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 #include <utility>
@@ -49,6 +50,53 @@ TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
       }
     }
   }
+}
+
+// The rows of tiles follow each other without a gap, hold all tokens, none more than a tile does, and no box belongs to
+// two of them. Those of several tiles differ by a piece at most.
+TEST(Geometry, RowsOfTilesShareTheTokensEvenly) {
+  for (const Config& c : all_configs) {
+    for (std::int64_t T = 1; T <= 5 * c.tile_m + 1; ++T) {
+      const Geometry g = geometry_of(c, gated_problem(4096, 14336), T, 132 / c.cluster());
+      SCOPED_TRACE(testing::Message() << name(c) << ", " << T << " tokens");
+      std::int64_t end = 0;
+      std::int32_t least = c.tile_m;
+      std::int32_t most = 0;
+      for (int row = 0; row < g.m_tiles; ++row) {
+        const std::int32_t tokens = std::max(g.tokens_of(c, row), 0);
+        if (tokens > 0) {
+          EXPECT_EQ(g.first_token(c, row), end);
+        }
+        end += tokens;
+        least = std::min(least, tokens);
+        most = std::max(most, tokens);
+      }
+      EXPECT_EQ(end, T);
+      EXPECT_LE(most, c.tile_m);
+      if (T <= c.tile_m) {
+        EXPECT_EQ(most, T) << "one tile";
+      } else {
+        EXPECT_LT(most - least, 2 * c.token_quantum()) << "a piece, and what the last lacks";
+        EXPECT_EQ(c.token_quantum() % g.x_box_rows, 0);
+      }
+    }
+  }
+}
+
+// Only where rows differ, and a cluster would meet the same row in every round.
+TEST(Geometry, RowsAreTakenInTurnWhereTheyDiffer) {
+  constexpr int clusters = 66;
+  const auto geometry = [](std::int64_t T) { return geometry_of(two_slabs, gated_problem(4096, 14336), T, clusters); };
+  for (const std::int64_t T : {100, 256, 340, 384, 512, 768}) {
+    EXPECT_TRUE(geometry(T).rows_alike(two_slabs)) << T;
+    EXPECT_EQ(geometry(T).turn, Geometry::never) << T;
+  }
+  for (const std::int64_t T : {300, 448, 640, 1400}) {
+    EXPECT_FALSE(geometry(T).rows_alike(two_slabs)) << T;
+    EXPECT_EQ(geometry(T).turn, clusters) << T;
+  }
+  EXPECT_FALSE(geometry(1100).rows_alike(two_slabs));
+  EXPECT_EQ(geometry(1100).turn, Geometry::never) << "five rows and 66 clusters: each meets all of them";
 }
 
 // The blocks' shares of the k-steps are all of them, and fewer than one each more.
@@ -132,10 +180,10 @@ TEST(Geometry, BoxesHoldTheTokensOfATile) {
     for (const Config& c : all_configs) {
       for (std::int64_t T = 1; T <= 3 * c.tile_m; ++T) {
         const Geometry g = geometry_of(c, gated_problem(4096, F), T, 132 / c.cluster());
-        const std::int64_t tokens = (T - 1) % c.tile_m + 1;
+        const std::int64_t tokens = std::max(g.tokens_of(c, g.m_tiles - 1), 0);
         const std::int64_t boxes = ceil_div(tokens, g.x_box_rows);
         const std::int64_t last = g.x_tail_rows > 0 ? g.x_tail_rows : g.x_box_rows;
-        const std::int64_t rows = (boxes - 1) * g.x_box_rows + last;
+        const std::int64_t rows = tokens == 0 ? 0 : (boxes - 1) * g.x_box_rows + last;
         SCOPED_TRACE(testing::Message() << name(c) << ", " << T << " tokens, " << F << " columns");
         EXPECT_LE(boxes, c.subtiles() * c.token_bringers());
         EXPECT_GE(rows, tokens);

@@ -56,6 +56,9 @@ struct Config {
     return tile_m / subtiles() % (8 * cluster_n) == 0 ? cluster_n : cluster_n / 2;
   }
 
+  // The tokens are dealt out among the rows of tiles in pieces of so many: of the wgmma's 64 rows, whole boxes.
+  constexpr int token_quantum() const { return swap_ab ? tile_m : box_rows() > 64 ? box_rows() : 64; }
+
   static constexpr int swizzle_bytes = 128;  // of a row
   constexpr int tile_k() const { return swizzle_bytes / operand_bytes; }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * swizzle_bytes; }

@@ -38,9 +38,13 @@ struct Figures {
   double exposed_epilogue_seconds;  // of a tile whose warpgroups work together: nothing multiplies meanwhile
   // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
   double idle_fraction;
-  double left_out_fraction;  // of the time of slabs without tokens, what a product of several rows of tiles saves
-  double subtile_round;      // of subtiles, in rounds of whole tiles: each brings as many weights as a whole one
-  double exposed_fraction;   // of the shorter of arithmetic and memory traffic, what the longer does not hide
+  // Of the time of slabs without tokens, what is saved of those that all rows of tiles lack; of those that some lack;
+  // and of the latter in tiles of two slabs, of which one is half of the products, but for all of the weights.
+  double left_out_of_all;
+  double left_out_of_some;
+  double left_out_of_two;
+  double subtile_round;     // of subtiles, in rounds of whole tiles: each brings as many weights as a whole one
+  double exposed_fraction;  // of the shorter of arithmetic and memory traffic, what the longer does not hide
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
   // memory.
   double most_of_average;

@@ -82,9 +82,11 @@ struct GateTileEpilogue : Staging<config, Element> {
     }
   }
 
+  // Inlined at this length, too (Block).
   template <class Accumulator>
-  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int tile_slabs,
-                               Storage& storage, Inputs& inputs, int thread, const Accumulator& tCrC) {
+  static __device__ __forceinline__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile,
+                                               int tile_slabs, Storage& storage, Inputs& inputs, int thread,
+                                               const Accumulator& tCrC) {
     arguments.combine.dispatch([&](auto act) {
       constexpr int stages = Buffer::passes * Buffer::slabs / Buffer::staged;
       const int warpgroup = thread / 128;

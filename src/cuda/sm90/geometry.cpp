@@ -20,7 +20,7 @@ std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
 }
 
-// Where all tokens fit one tile, they are divided evenly among its boxes.
+// Where all tokens are in one tile, they are divided evenly among its boxes.
 std::int32_t x_box_rows(const Config& c, std::int64_t tokens, bool halved) {
   if (tokens > c.tile_m || halved) return c.box_rows();
   const std::int64_t boxes = c.tile_m / c.box_rows();
@@ -43,6 +43,30 @@ std::int32_t strip_tail_rows(const StripBoxes& boxes, std::int64_t columns, std:
 std::int32_t whole_tiles(const Config& c, std::int64_t tokens, std::int32_t tiles, std::int32_t clusters) {
   const std::int32_t left = tiles % clusters;
   return c.subtiles() == 2 && tokens > c.tile_m / 2 && 2 * left <= clusters ? tiles - left : tiles;
+}
+
+// The tokens among the rows of tiles, as evenly as whole pieces allow: the first rows have a piece more than the
+// others. What fits one tile stays together: a second block that shares its weights would receive all of them for half
+// of the products.
+void deal_out_tokens(const Config& c, Geometry& g) {
+  if (g.m_tiles == 0) return;
+  const std::int32_t rows = g.tokens <= c.tile_m ? 1 : g.m_tiles;
+  const auto pieces = static_cast<std::int32_t>(ceil_div(std::int64_t{g.tokens}, c.token_quantum()));
+  g.tile_tokens = pieces / rows * c.token_quantum();
+  g.longer_rows = pieces % rows;
+}
+
+// A cluster takes every so-many-th tile. Where the rows of tiles divide the clusters, it would always be of the same
+// row, and those that have a long one would still be at work when the others are done. So each round begins a column
+// at the next row.
+//
+//     clusters      c0 c1 c2 c3 ..        rows: two, of 256 and 192 tokens
+//     round 0       r0 r1 r0 r1
+//     round 1       r1 r0 r1 r0
+std::int32_t turn_of(const Config& c, const Geometry& g, std::int32_t clusters) {
+  const std::int32_t rows = g.m_tiles / c.cluster_m;
+  if (c.swap_ab) return Geometry::never;  // a tile with fewer tokens takes as long
+  return !g.rows_alike(c) && rows > 1 && rows <= g.group_m && clusters % rows == 0 ? clusters : Geometry::never;
 }
 
 }  // namespace
@@ -78,11 +102,13 @@ Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t 
   g.columns = static_cast<std::int32_t>(problem.intermediate_size);
   g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k() * config.split_k));
   g.m_tiles = tiles_of(tokens, config.tile_m, config.cluster_m);
+  deal_out_tokens(config, g);
   g.n_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);
   g.whole_tiles = whole_tiles(config, tokens, g.cluster_tiles(config), clusters);
   g.x_box_rows = x_box_rows(config, tokens, g.whole_tiles < g.cluster_tiles(config));
   g.x_tail_rows = x_tail_rows(tokens, g.x_box_rows);
   g.group_m = band_tokens / (config.tile_m * config.cluster_m);
+  g.turn = turn_of(config, g, clusters);
   g.strip_boxes = strip_boxes(config, problem);
   g.strip_tail_rows = strip_tail_rows(g.strip_boxes, problem.intermediate_size, config.tile_n / 2);
   g.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);

@@ -35,6 +35,9 @@ struct Geometry {
   std::int32_t n_tiles;           // likewise of the output's columns
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed as subtiles
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
+  std::int32_t tile_tokens;       // of a row of tiles, a multiple of token_quantum()
+  std::int32_t longer_rows;       // the first so many rows of tiles have token_quantum() more
+  std::int32_t turn;              // raster: after so many tiles the rows of a column are walked from the next one on
   std::int32_t x_box_rows;        // tokens in a box of x: box_rows(), or fewer where there are fewer tokens
   std::int32_t x_tail_rows;       // in the last tokens' box, a multiple of 8; 0 where they fill one of x_box_rows
   StripBoxes strip_boxes;         // of each strip of a weight tile
@@ -43,6 +46,23 @@ struct Geometry {
   std::int32_t prefetched_steps;  // of the first tile's weights, on their way to L2 while the kernel before ends
   std::int32_t leg_begin;         // of the work tiles, those of this launch
   std::int32_t leg_end;
+
+  // A turn that no product reaches.
+  static constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
+
+  // Of row `row` of tiles: where its tokens begin, and how many there are, none or less where it has none.
+  constexpr std::int32_t first_token(const Config& c, std::int32_t row) const {
+    return row * tile_tokens + (row < longer_rows ? row : longer_rows) * c.token_quantum();
+  }
+  constexpr std::int32_t tokens_of(const Config& c, std::int32_t row) const {
+    const std::int32_t most = tile_tokens + (row < longer_rows ? c.token_quantum() : 0);
+    const std::int32_t left = tokens - first_token(c, row);
+    return left < most ? left : most;
+  }
+  // Whether every row of clusters' tiles has as many slabs of 64 tokens as any other.
+  constexpr bool rows_alike(const Config& c) const {
+    return m_tiles == c.cluster_m || (longer_rows == 0 && std::int64_t{m_tiles} * tile_tokens - tokens < 64);
+  }
 
   constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.tiles_per_cluster(); }
   // That the scheduler deals out: whole tiles and subtiles.

@@ -37,7 +37,8 @@ struct SharedStorage {
   typename Shape::Epilogue::Inputs inputs;
 };
 
-// What the threads of a block do, each role a function.
+// What the threads of a block do, each role a function. What multiplies is inlined, whatever its length: across calls
+// ptxas puts a wait behind every wgmma, and accumulators that a function is given lie in memory.
 template <class Shape>
 class Block {
  public:
@@ -69,7 +70,7 @@ class Block {
     __syncwarp();  // cluster_sync wants whole warps
   }
 
-  __device__ void consume() {
+  __device__ __forceinline__ void consume() {
     const int warpgroup = uniform_warpgroup();
     // In ping-pong, a warpgroup takes every warpgroups-th tile and steps over the others' part of the ring.
     constexpr int turns = config.pingpong() ? config.warpgroups : 1;
@@ -85,7 +86,7 @@ class Block {
   }
 
   // Both, in a block without producers.
-  __device__ void feed_and_consume() {
+  __device__ __forceinline__ void feed_and_consume() {
     const Loader<config, Element> loader = loader_of(0);
     const Loads feeder(loader, storage_.slots, storage_.ring, storage_.loads);
     if (feeder.issues_loads() && !scheduler_.done()) feeder.begin(scheduler_.tile());
@@ -112,11 +113,11 @@ class Block {
 
   // By warpgroup `warpgroup` of those that share the tile.
   template <class Released>
-  __device__ void compute_tile(int warpgroup, int turn, Released refill) {
+  __device__ __forceinline__ void compute_tile(int warpgroup, int turn, Released refill) {
     auto tCrC = cute::partition_fragment_C(
         typename Mainloop::TiledMma{},
         cute::Shape<cute::Int<Mainloop::rows>, cute::Int<Mainloop::columns>>{});  // ((2, 2, columns / 8), slabs, 1)
-    const int slabs = scheduler_.tile().template slabs_of<config>(warpgroup, geometry_.tokens);
+    const int slabs = scheduler_.tile().template slabs_of<config>(warpgroup);
     const auto released = with_inputs(slabs, refill);
     if (slabs == config.slabs()) {
       Mainloop::template multiply<config.slabs()>(geometry_, storage_.slots, storage_.ring, place_, position_,
@@ -131,7 +132,7 @@ class Block {
     // Anew, so that no register holds them beside the accumulators.
     const Tile tile = scheduler_.tile_again();
     const int thread = thread_again();
-    const int stored = tile.template slabs_of<config>(config.pingpong() ? 0 : thread / 128, geometry_.tokens);
+    const int stored = tile.template slabs_of<config>(config.pingpong() ? 0 : thread / 128);
     if (stored == 0) return;
     if constexpr (Reduction::blocks > 1) {
       if (!Reduction::complete(storage_.reduction, place_, stored, thread, reduction_phase_, tCrC)) return;

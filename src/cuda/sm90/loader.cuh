@@ -83,22 +83,14 @@ class Loader {
   // or column is left out, whosever it is: such rows keep what was there, and their products are clipped when they are
   // stored.
   __device__ TileBoxes boxes_of(const Tile& tile) const {
-    const int box_rows = geometry_.x_box_rows;
     const int boxes = tile.subtile ? 1 : config.subtiles();  // of each block
-    const int tokens = max(geometry_.tokens - tile.first_row, 0);
-    const int with_tokens = min(boxes * config.token_bringers(), (tokens + box_rows - 1) / box_rows);
     const int first = static_cast<int>(place_.n) * boxes;
-    const bool tail = with_tokens * box_rows > tokens;
-    const int token_rows = with_tokens * box_rows - (tail ? box_rows - geometry_.x_tail_rows : 0);
-    // Of one weight the strips are those of one tile of rows.
-    constexpr int strip_stride = config.product == Product::gate_up ? 0 : strip_rows;
-    const int first_column = tile.n * config.columns();
-    const int row = first_column + strip() * strip_stride;
-    const int weight_rows = rows_from(first_column) + rows_from(first_column + strip_stride);
+    const int brought = min(boxes * config.token_bringers(), boxes_with_tokens(tile));  // by all of them
+    const int row = tile.n * config.columns() + strip() * strip_stride;
     return {.first_token = tile.first_row,
-            .first_row = first * box_rows,
-            .end_row = min(first + boxes, with_tokens) * box_rows,
-            .bytes = (token_rows + weight_rows) * config.tile_k() * static_cast<int>(sizeof(Element)),
+            .first_row = first * geometry_.x_box_rows,
+            .end_row = min(first + boxes, brought) * geometry_.x_box_rows,
+            .bytes = (rows_in(brought, tile) + weight_rows(tile)) * bytes_of_a_row,
             .strip_row = strip_row(row),
             .rows_there = rows_from(row)};
   }
@@ -164,6 +156,9 @@ class Loader {
   }
 
   static constexpr int strip_rows = config.tile_n / 2;
+  // From the first strip's columns to the second's: of one weight the strips are those of one tile of rows.
+  static constexpr int strip_stride = config.product == Product::gate_up ? 0 : strip_rows;
+  static constexpr int bytes_of_a_row = config.tile_k() * static_cast<int>(sizeof(Element));  // in a k-step
 
   __device__ int strip() const { return config.few_registers() ? producer_load<config>() : static_cast<int>(load_); }
 
@@ -176,6 +171,22 @@ class Loader {
   __device__ StripRow strip_row(int row) const {
     const int repetition = row / geometry_.block;
     return {row - repetition * geometry_.block, repetition};
+  }
+
+  __device__ int boxes_with_tokens(const Tile& tile) const {
+    return (max(tile.tokens, 0) + geometry_.x_box_rows - 1) / geometry_.x_box_rows;
+  }
+
+  // Of the first `boxes` of a tile's tokens, of which the last may be the tail.
+  __device__ int rows_in(int boxes, const Tile& tile) const {
+    const int rows = boxes * geometry_.x_box_rows;
+    return rows > tile.tokens && boxes > 0 ? rows - geometry_.x_box_rows + geometry_.x_tail_rows : rows;
+  }
+
+  // Of both strips.
+  __device__ int weight_rows(const Tile& tile) const {
+    const int row = tile.n * config.columns();
+    return rows_from(row) + rows_from(row + strip_stride);
   }
 
   // Of the strip that begins at `row`, those that there are.

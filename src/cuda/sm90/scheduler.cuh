@@ -8,16 +8,17 @@ namespace gatefold::cuda::sm90 {
 // A tile of the output, or a subtile of half its tokens.
 struct Tile {
   std::int32_t first_row;
+  std::int32_t tokens;  // from there on; none, or fewer, where there is nothing to do
   std::int32_t n;
   bool subtile;
 
   // Of the slabs that a warpgroup takes of the tile, 64 tokens every 64 x warpgroups_per_tile(), how many have a token
   // in them: no others are multiplied.
   template <Config config>
-  __device__ int slabs_of(int warpgroup, std::int32_t tokens) const {
+  __device__ int slabs_of(int warpgroup) const {
     if (config.swap_ab) return config.slabs();
     constexpr int stride = 64 * config.warpgroups_per_tile();
-    const int left = tokens - first_row - 64 * warpgroup;
+    const int left = tokens - 64 * warpgroup;
     if (left <= 0) return 0;
     return subtile || left <= stride ? 1 : config.slabs();
   }
@@ -31,6 +32,9 @@ struct Tile {
 //     m  0  2  4  6  8 ..       group_m = 2
 //     |  1  3  5  7  9 ..
 //     v  next band
+//
+// The rows of tiles have the tokens dealt out among them, in slabs of 64, so that some may have a slab more than
+// others: a cluster then takes tiles of each row in turn (Geometry::turn).
 //
 // Where the last round would leave half of the clusters idle or more, its tiles are dealt out as subtiles.
 template <Config config>
@@ -55,16 +59,19 @@ class TileScheduler {
     const std::uint32_t whole = geometry_.whole_tiles;
     const bool subtile = at >= whole;
     const std::uint32_t index = subtile ? whole + (at - whole) / 2 : at;
-    const std::uint32_t subtile_row = subtile && (at - whole) % 2 == 1 ? config.tile_m / 2 : 0;
+    const std::int32_t subtile_row = subtile && (at - whole) % 2 == 1 ? config.tile_m / 2 : 0;
 
     const std::uint32_t group = geometry_.group_m;
     const std::uint32_t band_size = group * n_clusters();
     const std::uint32_t first = index / band_size * group;
     const std::uint32_t within = index % band_size;
     const std::uint32_t height = min(group, m_clusters() - first);
-    const std::uint32_t m = (first + within % height) * config.cluster_m + place_.m;
-    return {static_cast<std::int32_t>(m * config.tile_m + subtile_row),
-            static_cast<std::int32_t>(within / height * config.cluster_n + place_.n), subtile};
+    const std::uint32_t turned = within + within / static_cast<std::uint32_t>(geometry_.turn);
+    const auto m = static_cast<std::int32_t>((first + turned % height) * config.cluster_m + place_.m);
+    return {.first_row = geometry_.first_token(config, m) + subtile_row,
+            .tokens = geometry_.tokens_of(config, m) - subtile_row,
+            .n = static_cast<std::int32_t>(within / height * config.cluster_n + place_.n),
+            .subtile = subtile};
   }
 
   __device__ std::uint32_t m_clusters() const { return geometry_.m_tiles / config.cluster_m; }
