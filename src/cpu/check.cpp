@@ -154,7 +154,7 @@ gatefold_error_report check(const Problem& p, const Operands& operands, bool zer
   const std::int64_t tiles = tile_count(operands.tokens, F);
   Totals totals;
   std::mutex mutex;
-  share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
+  share_out_dynamically(tiles, thread_limit(), [&](std::int64_t index) {
     Totals mine;
     const TileRange range = tile_range(operands.tokens, F, index);
     const Tile tile = truth(p, operands, range);

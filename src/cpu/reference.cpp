@@ -17,7 +17,7 @@ class ReferenceExecutor final : public Executor {
   Status run(const Operands& operands) const override {
     const Problem& p = problem_;
     const std::int64_t tiles = tile_count(operands.tokens, p.intermediate_size);
-    share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
+    share_out_dynamically(tiles, thread_limit(), [&](std::int64_t index) {
       const TileRange range = tile_range(operands.tokens, p.intermediate_size, index);
       const Tile tile = truth(p, operands, range);
       for (int i = 0; i < range.rows; ++i) {
@@ -53,7 +53,7 @@ class ReferenceMlpExecutor final : public Executor {
   void first_half(const Operands& operands, double* h) const {
     const std::int64_t F = problem_.intermediate_size;
     const std::int64_t tiles = tile_count(operands.tokens, F);
-    share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
+    share_out_dynamically(tiles, thread_limit(), [&](std::int64_t index) {
       const TileRange range = tile_range(operands.tokens, F, index);
       const Tile tile = truth(problem_, operands, range);
       for (int i = 0; i < range.rows; ++i) {
@@ -68,7 +68,7 @@ class ReferenceMlpExecutor final : public Executor {
     const Problem& p = problem_;
     const std::int64_t F = p.intermediate_size;
     const std::int64_t tiles = tile_count(operands.tokens, p.hidden_size);
-    share_out_by_turns(tiles, thread_limit(), [&](std::int64_t index) {
+    share_out_dynamically(tiles, thread_limit(), [&](std::int64_t index) {
       const TileRange range = tile_range(operands.tokens, p.hidden_size, index);
       RowSet h_rows{.count = range.rows, .element = Element::fp64};
       RowSet down_rows{.count = range.columns, .element = element_of(p.types.weights)};

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-// The OpenMP calls that the back end makes, and what they would say of a build without OpenMP.
+// How work is shared out among threads: OpenMP's, or in a build without it the caller alone.
 namespace gatefold::cpu {
 
 // OMP_NUM_THREADS may ask for more than OMP_THREAD_LIMIT grants.
@@ -62,7 +62,7 @@ void share_out(std::int64_t count, int threads, Work work) {
 
 // The same, a few at a time to whoever is free, where some take longer than others.
 template <class Work>
-void share_out_by_turns(std::int64_t count, int threads, Work work) {
+void share_out_dynamically(std::int64_t count, int threads, Work work) {
   constexpr std::int64_t few = 8;
   std::atomic<std::int64_t> claimed{0};
   run_as_team(count > few ? threads : 1, [&](const Team& /*team*/) {

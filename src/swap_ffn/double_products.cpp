@@ -12,7 +12,7 @@ DoubleProduct multiply(const double* a, std::int64_t a_rows, const Stored& w, st
   const auto size = static_cast<std::size_t>(a_rows * w.rows);
   DoubleProduct product{std::vector<double>(size), std::vector<double>(size)};
   const std::int64_t tiles = cpu::tile_count(a_rows, w.rows);
-  cpu::share_out_by_turns(tiles, cpu::thread_limit(), [&](std::int64_t index) {
+  cpu::share_out_dynamically(tiles, cpu::thread_limit(), [&](std::int64_t index) {
     const cpu::TileRange range = cpu::tile_range(a_rows, w.rows, index);
     cpu::RowSet left{.count = range.rows, .element = cpu::Element::fp64};
     cpu::RowSet right{.count = range.columns, .element = cpu::element_of(w.dtype)};

@@ -62,9 +62,10 @@ BenchPlan::BenchPlan(const BenchOptions& options)
   }
   for (const std::string& name : options.providers) providers.push_back(provider_of(device, name));
   if (providers.empty()) providers = cli::providers(device);
-  for (const std::string& peer : options.peers) {
-    providers.push_back(load_peer(peer));
-    options.output.expect_other_file("--peer's", peer.substr(peer.find('=') + 1));
+  for (const std::string& text : options.peers) {
+    const Peer peer = peer_of(text);
+    options.output.expect_other_file("--peer's", peer.file);
+    providers.push_back(load(peer));
   }
   for (const std::int64_t count : tokens) {
     require_at_least("--tokens", count, 1);

@@ -14,7 +14,7 @@ constexpr const char* prefix = "peer-";
 using Function = int (*)(const gatefold_peer_args*);
 
 // The library stays loaded: its kernels may be running until the process ends.
-void* load(const std::string& file) {
+void* open_library(const std::string& file) {
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps dlerror's text per thread
   if (library == nullptr) checkpoint::throw_input_error("--peer: ", dlerror());
@@ -53,17 +53,20 @@ class PeerStage final : public Stage {
 
 }  // namespace
 
-Provider load_peer(const std::string& peer) {
-  const std::size_t equals = peer.find('=');
-  if (equals == 0 || equals == std::string::npos || equals + 1 == peer.size()) {
-    checkpoint::throw_input_error("--peer: \"", peer, "\" is not NAME=FILE");
+Peer peer_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+    checkpoint::throw_input_error("--peer: \"", text, "\" is not NAME=FILE");
   }
-  std::string name = prefix + peer.substr(0, equals);
-  const std::string file = peer.substr(equals + 1);
-  void* library = load(file);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Provider load(const Peer& peer) {
+  const std::string name = prefix + peer.name;
+  void* library = open_library(peer.file);
   auto* function = reinterpret_cast<Function>(dlsym(library, "gatefold_peer_gate_up"));
   if (function == nullptr && !is_gatefold(library)) {
-    checkpoint::throw_input_error("--peer: ", file,
+    checkpoint::throw_input_error("--peer: ", peer.file,
                                   " exports neither gatefold_peer_gate_up nor gatefold.h's functions");
   }
   return {name, [name, library, function](gatefold_op op, const Block& block) -> std::optional<Way> {
