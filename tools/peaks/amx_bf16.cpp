@@ -55,9 +55,15 @@ float multiply_tiles(const std::byte* operands, std::int64_t passes) {
   return total;
 }
 
+constexpr ProductLoop product_loop(const char* name, int products) {
+  return {name, Operands::bf16, steps * 4 * tile_bytes, steps * 4 * flops_of_tile / products, multiply_tiles};
+}
+
 }  // namespace
 
-constinit const ProductLoop amx_bf16_products = {"amx_bf16", Operands::bf16, steps * 4 * tile_bytes,
-                                                 steps * 4 * flops_of_tile, multiply_tiles};
+constinit const ProductLoop amx_bf16_products = product_loop("amx_bf16", 1);
+// fp32 as three bf16, fp16 as two: so many products of these make one.
+constinit const ProductLoop amx_bf16x3_products = product_loop("amx_bf16x3", 6);
+constinit const ProductLoop amx_bf16x2_products = product_loop("amx_bf16x2", 4);
 
 }  // namespace gatefold::peaks

@@ -34,6 +34,8 @@ extern const ProductLoop avx512_products;
 extern const ReadLoop avx512_reads[2];
 extern const ProductLoop avx512_bf16_products;
 extern const ProductLoop amx_bf16_products;
+extern const ProductLoop amx_bf16x3_products;
+extern const ProductLoop amx_bf16x2_products;
 #endif
 
 }  // namespace gatefold::peaks

@@ -16,7 +16,8 @@ namespace {
 constexpr const ProductLoop* product_loops[] = {
     &portable_products,
 #if defined(__x86_64__)
-    &avx2_products,     &avx512_products, &avx512_bf16_products, &amx_bf16_products,
+    &avx2_products,     &avx512_products,     &avx512_bf16_products,
+    &amx_bf16_products, &amx_bf16x3_products, &amx_bf16x2_products,
 #endif
 };
 

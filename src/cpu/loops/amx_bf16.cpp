@@ -1,5 +1,3 @@
-#include <immintrin.h>
-
 #include "cpu/loops/amx_pack.hpp"
 
 // bf16 by the matrix unit (AMX): a tile register holds 16 rows of 64 bytes, and one instruction adds the products of 16
@@ -20,10 +18,24 @@
 namespace gatefold::cpu {
 namespace {
 
-constexpr std::int64_t tile_sums = side * side;
-constexpr std::int64_t tile_rows = 2 * side;  // two by two tiles of sums are worked on at a time
-constexpr std::int64_t tile_tokens = 2 * side;
-constexpr std::int64_t line = 64;  // bytes of a cache line
+using Bits = std::uint16_t;
+
+// A step's elements, of which `left` are there.
+GATEFOLD_LOOP __m512i load_elements(const Bits* from, std::int64_t left) {
+  return _mm512_maskz_loadu_epi16(left < step ? (std::uint32_t{1} << left) - 1U : ~std::uint32_t{0}, from);
+}
+
+// As they are stored.
+struct Whole {
+  using Element = Bits;
+  static constexpr int parts = 1;
+  static constexpr std::int64_t block = 256;  // elements: 8 KiB of x for 16 tokens, 16 KiB of 32 rows
+
+  static GATEFOLD_LOOP void split(const Bits* from, std::int64_t left, __m512i (&parts)[1]) {
+    parts[0] = load_elements(from, left);
+  }
+};
+constexpr std::int64_t block = Whole::block;
 
 // From so many tokens on rows are copied; measured (docs/kernels/cpu.md).
 constexpr std::int64_t many_tokens = 96;
@@ -44,15 +56,7 @@ constexpr std::int64_t copy_stride(std::int64_t run) { return run * 2 + line; }
 
 // The scratch: copied weights, then the sums.
 constexpr std::int64_t copy_bytes = tile_rows * copy_stride(run_of_one_group);
-constexpr std::int64_t scratch_bytes = copy_bytes + (most_sums + most_rows * side) * 4;
-
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
+constexpr std::int64_t scratch_bytes = copy_bytes + waiting_sums * 4;
 
 // 16 rows of weights in a run.
 struct RowGroup {
@@ -100,9 +104,6 @@ void copy_rows(const std::byte* const* rows, std::int64_t begin, std::int64_t co
   }
 }
 
-// The tile loads are no accesses that the compiler knows of.
-GATEFOLD_LOOP void finish_stores() { __asm__ volatile("" ::: "memory"); }
-
 GATEFOLD_LOOP void fetch(Ahead& ahead) {
   constexpr std::int64_t lines = block * 2 / line;  // of a row in a block
   for (std::int64_t i = 0; i < ahead.count; ++i, ++ahead.next) {
@@ -111,7 +112,7 @@ GATEFOLD_LOOP void fetch(Ahead& ahead) {
   for (std::int64_t i = 0; i < ahead.x_count; ++i, ahead.x += line) __builtin_prefetch(ahead.x, 0, 2);
 }
 
-// The steps of one block from `offset` bytes on. Registers 0 to 3 hold sums, 4 and 5 weights, 6 and 7 x.
+// The steps of one block from `offset` bytes on.
 template <bool two_tokens>
 GATEFOLD_LOOP void multiply_steps(const RowGroup* rows, std::int64_t offset, const std::byte* x, std::int64_t steps,
                                   Ahead& ahead) {
@@ -134,72 +135,13 @@ GATEFOLD_LOOP void multiply_steps(const RowGroup* rows, std::int64_t offset, con
 
 template <bool two_tokens>
 void multiply_tiles(const Tiles& t, Ahead& ahead) {
-  if (t.begin == 0) {
-    _tile_zero(0);
-    _tile_zero(1);
-    if constexpr (two_tokens) {
-      _tile_zero(2);
-      _tile_zero(3);
-    }
-  } else {
-    _tile_loadd(0, t.sums, 64);
-    _tile_loadd(1, t.sums + tile_sums, 64);
-    if constexpr (two_tokens) {
-      _tile_loadd(2, t.sums + 2 * tile_sums, 64);
-      _tile_loadd(3, t.sums + 3 * tile_sums, 64);
-    }
-  }
+  t.begin == 0 ? zero_sums<two_tokens>() : load_sums<two_tokens>(t.sums);
   const PanelProduct& p = t.panel;
   for (std::int64_t k = t.begin; k < t.begin + t.count; k += block) {
-    const std::byte* x = packed_at(p.packed, k, p.group + t.token_group, p.depth);
-    multiply_steps<two_tokens>(t.rows, (k - t.begin) * 2, x, steps_from(k, p.depth), ahead);
+    const std::byte* x = packed_at<Whole>(p.packed, k, p.group + t.token_group, p.depth);
+    multiply_steps<two_tokens>(t.rows, (k - t.begin) * 2, x, steps_from<Whole>(k, p.depth), ahead);
   }
-  _tile_stored(0, t.sums, 64);
-  _tile_stored(1, t.sums + tile_sums, 64);
-  if constexpr (two_tokens) {
-    _tile_stored(2, t.sums + 2 * tile_sums, 64);
-    _tile_stored(3, t.sums + 3 * tile_sums, 64);
-  }
-}
-
-// 16 tokens' sums of four rows: [row][token] to [token][row].
-GATEFOLD_LOOP void turn_quad(const float* from, std::int64_t tokens, float* out) {
-  const __m512 low01 = _mm512_unpacklo_ps(_mm512_load_ps(from), _mm512_load_ps(from + 16));
-  const __m512 high01 = _mm512_unpackhi_ps(_mm512_load_ps(from), _mm512_load_ps(from + 16));
-  const __m512 low23 = _mm512_unpacklo_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 48));
-  const __m512 high23 = _mm512_unpackhi_ps(_mm512_load_ps(from + 32), _mm512_load_ps(from + 48));
-  // A quarter for each of tokens j, j + 4, j + 8 and j + 12.
-  const __m512 j0 = _mm512_shuffle_ps(low01, low23, 0x44);
-  const __m512 j1 = _mm512_shuffle_ps(low01, low23, 0xee);
-  const __m512 j2 = _mm512_shuffle_ps(high01, high23, 0x44);
-  const __m512 j3 = _mm512_shuffle_ps(high01, high23, 0xee);
-  const __m512 even_low = _mm512_shuffle_f32x4(j0, j1, 0x44);
-  const __m512 even_high = _mm512_shuffle_f32x4(j0, j1, 0xee);
-  const __m512 odd_low = _mm512_shuffle_f32x4(j2, j3, 0x44);
-  const __m512 odd_high = _mm512_shuffle_f32x4(j2, j3, 0xee);
-  const __m512 turned[4] = {
-      _mm512_shuffle_f32x4(even_low, odd_low, 0x88), _mm512_shuffle_f32x4(even_low, odd_low, 0xdd),
-      _mm512_shuffle_f32x4(even_high, odd_high, 0x88), _mm512_shuffle_f32x4(even_high, odd_high, 0xdd)};
-#pragma GCC unroll 4
-  for (std::int64_t i = 0; i < 4; ++i) {
-    const std::int64_t left = (tokens - 4 * i) * 4;
-    if (left <= 0) return;
-    const auto used = static_cast<__mmask16>(left < 16 ? (1U << left) - 1U : 0xffffU);
-    _mm512_mask_storeu_ps(out + 16 * i, used, turned[i]);
-  }
-}
-
-// The finished sums, to the order that every kernel leaves them in.
-void turn_sums(const PanelProduct& p, const float* sums) {
-  const std::int64_t token_groups = groups_of(p.tokens);
-  for (std::int64_t row = 0; row < p.row_count; row += tile_rows_of) {
-    const float* quad =
-        sums + (row / tile_rows * token_groups * 2 + row % tile_rows / side) * tile_sums + row % side * side;
-    float* out = p.sums + row * p.tokens;
-    for (std::int64_t g = 0; g < token_groups; ++g) {
-      turn_quad(quad + g * 2 * tile_sums, p.tokens - g * side, out + g * side * tile_rows_of);
-    }
-  }
+  store_sums<two_tokens>(t.sums);
 }
 
 // 32 rows at such a distance have room for few in the first-level cache at a time: 64 sets of 12 lines.
@@ -229,7 +171,7 @@ Ahead ahead_of(const PanelProduct& p, std::int64_t row, std::int64_t begin) {
               .offset = (last ? next : begin) * 2,
               .count = tile_rows / token_pairs,
               .x_count = x_lines / row_pairs};
-  ahead.x = packed_at(p.packed, next, p.group, p.depth) +
+  ahead.x = packed_at<Whole>(p.packed, next, p.group, p.depth) +
             row / tile_rows * ahead.x_count * line * steps_of(block) * token_pairs;
   return ahead;
 }
@@ -244,7 +186,7 @@ void multiply_rows(const PanelProduct& p, std::int64_t row, std::int64_t begin, 
   finish_stores();
   Ahead ahead = many ? ahead_of(p, row, begin) : Ahead{};
   for (std::int64_t group = 0; group < token_groups; group += 2) {
-    const Tiles tiles{p, rows, group, begin, count, sums + (row / tile_rows * token_groups + group) * 2 * tile_sums};
+    const Tiles tiles{p, rows, group, begin, count, tile_sums_at(sums, p, row, group)};
     group + 1 < token_groups ? multiply_tiles<true>(tiles, ahead) : multiply_tiles<false>(tiles, ahead);
   }
 }
@@ -259,7 +201,10 @@ void multiply_packed(const PanelProduct& p) {
     for (std::int64_t row = 0; row < p.row_count; row += tile_rows) multiply_rows(p, row, begin, count, sums);
   }
   _tile_release();
-  turn_sums(p, sums);
+  for (std::int64_t row = 0; row < p.row_count; row += tile_rows) {
+    turn_sums(p, row, sums,
+              [](__mmask16 used, float* out, __m512 values) { _mm512_mask_storeu_ps(out, used, values); });
+  }
 }
 
 constexpr Kernel kernels[] = {{.name = "amx_bf16",
@@ -270,8 +215,8 @@ constexpr Kernel kernels[] = {{.name = "amx_bf16",
                                .multiply = multiply_packed,
                                .packed_scratch_bytes = scratch_bytes,
                                .packed_tokens = side,
-                               .packed_bytes = packed_bytes,
-                               .pack = pack_tokens}};
+                               .packed_bytes = packed_bytes<Whole>,
+                               .pack = pack_tokens<Whole>}};
 
 }  // namespace
 

@@ -59,6 +59,9 @@ struct Kernel {
   std::int64_t scratch_bytes;
   void (*multiply)(const PanelProduct& product);
 
+  // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.
+  std::int64_t few_tokens = 0;
+
   // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth). A run of fewer
   // than packed_from tokens, or with shorter sums than packed_least_depth, is not, and has no groups.
   std::int64_t packed_from = 0;
@@ -82,5 +85,6 @@ KernelList avx2_kernels();
 KernelList avx512_kernels();
 KernelList avx512_bf16_kernels();
 KernelList amx_bf16_kernels();
+KernelList amx_parts_kernels();
 
 }  // namespace gatefold::cpu

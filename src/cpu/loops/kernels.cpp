@@ -16,6 +16,7 @@ Kernels find_kernels(DType dtype) {
   };
 #if defined(__x86_64__)
   if (features().amx_bf16) add(amx_bf16_kernels());
+  if (features().amx_bf16) add(amx_parts_kernels());
   if (features().avx512_bf16) add(avx512_bf16_kernels());
   if (features().avx512) add(avx512_kernels());
   if (features().avx2) add(avx2_kernels());
