@@ -105,6 +105,23 @@ TEST(Sm90Decode, SlabsAreLowerWhereThatFillsTheRounds) {
   EXPECT_EQ(row_tiles(Product::gemm, plain_problem(14336, 4096), 56), 37);
 }
 
+TEST(Sm90Decode, GeometryCountsTheTilesOfRowsAndOfTokens) {
+  Operands operands;
+  operands.tokens = 65;
+  const Cut cut{.split = 2, .slab_rows = 56};
+  const Problem gated = gated_problem(4096, 14336, {LayoutKind::interleaved_gate_up, 8});
+  const Geometry gate_up = geometry_of({.tokens = 32, .product = Product::gate_up}, gated, operands, cut);
+  EXPECT_EQ(gate_up.token_tiles, 3);
+  EXPECT_EQ(gate_up.tiles, 3 * 256);
+  EXPECT_EQ(gate_up.k_steps, 32);
+  EXPECT_EQ(gate_up.block, 8);
+  const Geometry gemm =
+      geometry_of({.tokens = 64, .product = Product::gemm}, plain_problem(14336, 4096), operands, cut);
+  EXPECT_EQ(gemm.token_tiles, 2);
+  EXPECT_EQ(gemm.tiles, 2 * 37);
+  EXPECT_EQ(gemm.block, 4096) << "one half alone";
+}
+
 // A slab is one box of the copy engine.
 TEST(Sm90Decode, TakesBlocksThatASlabHoldsOrIsAPartOf) {
   const auto reason = [](std::int64_t block) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 // The sizes of the kernels for few tokens on 9.0, and who in a cluster adds up what: arithmetic that the host shares
-// with kernel.cuh.
+// with the kernel.
 namespace gatefold::cuda::sm90_decode {
 
 enum class Product : std::uint8_t { gemm, gate_up };
@@ -13,6 +13,7 @@ enum class Product : std::uint8_t { gemm, gate_up };
 // second up's, of the same columns; of gemm the slabs are neighbours.
 struct Config {
   int tokens = 8;  // a multiple of 8: the N of the wgmma
+  Product product = Product::gate_up;
 
   static constexpr int slab = 64;
   static constexpr int slabs = 2;
@@ -45,6 +46,9 @@ struct Config {
 constexpr int tile_columns(Product product, int slab_rows) {
   return product == Product::gate_up ? slab_rows : Config::slabs * slab_rows;
 }
+
+// From the first row of a tile's first slab to its second slab's, each counted in its half of the weights.
+constexpr int slab_distance(Product product, int slab_rows) { return product == Product::gate_up ? 0 : slab_rows; }
 
 // Which of a tile's units each of the `split` blocks of a cluster adds up and stores: unit u is block u split / units'.
 struct Division {

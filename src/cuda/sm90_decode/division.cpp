@@ -45,4 +45,18 @@ Cut cut_of(Product product, const Problem& problem, const ResidentClusters& clus
   return best;
 }
 
+Geometry geometry_of(const Config& config, const Problem& problem, const Operands& operands, const Cut& cut) {
+  const std::int64_t F = problem.intermediate_size;
+  const std::int64_t token_tiles = ceil_div(operands.tokens, config.tokens);
+  const std::int64_t block = config.product == Product::gate_up ? problem.layout.map(Half::gate, F).block : F;
+  return {.tokens = static_cast<std::int32_t>(operands.tokens),
+          .weights_settled = operands.weights_settled,
+          .block = static_cast<std::int32_t>(block),
+          .slab_rows = cut.slab_rows,
+          .k_steps = static_cast<std::int32_t>(k_steps(problem)),
+          .token_tiles = static_cast<std::int32_t>(token_tiles),
+          .tiles = static_cast<std::int32_t>(row_tiles(config.product, problem, cut.slab_rows) * token_tiles),
+          .split = cut.split};
+}
+
 }  // namespace gatefold::cuda::sm90_decode

@@ -29,8 +29,22 @@ std::int64_t k_steps(const Problem& problem);
 // Whether slabs of so many rows are whole blocks of the layout, or parts of one.
 bool divides(const Problem& problem, int slab_rows);
 
+// What changes from call to call, in units that the kernel needs.
+struct Geometry {
+  std::int32_t tokens;
+  bool weights_settled;      // Operands::weights_settled
+  std::int32_t block;        // rows of a half before the other half begins (the layout's block); gemm: all
+  std::int32_t slab_rows;    // of which a tile has two slabs
+  std::int32_t k_steps;      // of a tile, by all blocks of its cluster: ceil(D / tile_k)
+  std::int32_t token_tiles;  // ceil(tokens / the config's)
+  std::int32_t tiles;        // of weight rows and tokens
+  std::int32_t split;        // blocks of a cluster
+};
+
 // The cut by which the blocks with most to do have least, of the splits that the device can hold and that leave no
 // block without terms. It does not hang on the number of tokens, and so the order of a sum's terms doesn't either.
 Cut cut_of(Product product, const Problem& problem, const ResidentClusters& clusters);
+
+Geometry geometry_of(const Config& config, const Problem& problem, const Operands& operands, const Cut& cut);
 
 }  // namespace gatefold::cuda::sm90_decode

@@ -14,7 +14,6 @@ namespace gatefold::cuda::sm90_decode {
 
 // A compiled kernel, and how to launch it on the current device.
 struct Kernel {
-  Product product;
   Config config;
   Status (*launch)(const Problem&, const Operands&, const DeviceProperties&, cudaStream_t);
   ResidentClusters (*resident_clusters)(const DeviceProperties&);
