@@ -101,7 +101,8 @@ typedef enum gatefold_bias {
 // What else a description wants: any of these, added together (gatefold_desc.flags).
 typedef enum gatefold_flag {
   // A row of the output has the same bits whatever the number of tokens and the other rows are. What cannot promise
-  // that is passed over, and refused where it is forced; on a GPU long batches take several times as long.
+  // that is passed over, and refused where it is forced; on a GPU long batches take several times as long, on a CPU few
+  // tokens may take 1.3 times as long.
   GATEFOLD_FLAG_BATCH_INVARIANT = 1
 } gatefold_flag;
 

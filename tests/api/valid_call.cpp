@@ -8,6 +8,13 @@ namespace {
 constexpr float untouched = -77.0F;
 constexpr std::size_t workspace_bytes = 1 << 16;
 
+void set_workspace(ValidCall& call, std::size_t bytes) {
+  call.workspace.resize(bytes + 256);
+  const auto address = reinterpret_cast<std::uintptr_t>(call.workspace.data());
+  call.args.workspace = call.workspace.data() + (256 - address % 256) % 256;
+  call.args.workspace_size = bytes;
+}
+
 struct Destroy {
   void operator()(gatefold_plan* plan) const { gatefold_plan_destroy(plan); }
 };
@@ -52,7 +59,6 @@ ValidCall::ValidCall(gatefold_op op, gatefold_layout layout) {
   up = elements(operands ? tokens : intermediate_size, operands ? intermediate_size : hidden_size, 2.0F);
   down = elements(hidden_size, intermediate_size, 1.0F);
   out = elements(tokens, op == GATEFOLD_OP_MLP ? hidden_size : intermediate_size, untouched);
-  workspace.resize(workspace_bytes + 256);
 
   args.struct_size = sizeof args;
   args.tokens = tokens;
@@ -61,9 +67,7 @@ ValidCall::ValidCall(gatefold_op op, gatefold_layout layout) {
   if (!packed) args.up = up.data();
   if (op == GATEFOLD_OP_MLP) args.down = down.data();
   args.out = out.data();
-  const auto address = reinterpret_cast<std::uintptr_t>(workspace.data());
-  args.workspace = workspace.data() + (256 - address % 256) % 256;
-  args.workspace_size = workspace_bytes;
+  set_workspace(*this, workspace_bytes);
 }
 
 void expect_refused(const gatefold_desc& desc, const std::vector<std::string>& parts, gatefold_status status) {
@@ -91,6 +95,9 @@ void expect_run_refused(ValidCall& call, const std::vector<std::string>& parts, 
 void expect_runs(ValidCall& call) {
   const PlanPointer plan = make_plan(call.desc);
   ASSERT_NE(plan, nullptr);
+  std::size_t bytes = 0;
+  ASSERT_EQ(gatefold_plan_workspace_size(plan.get(), ValidCall::tokens, &bytes), GATEFOLD_SUCCESS);
+  set_workspace(call, bytes);
   EXPECT_EQ(gatefold_run(plan.get(), &call.args), GATEFOLD_SUCCESS) << gatefold_last_error();
   EXPECT_STREQ(gatefold_last_error(), "");
   for (const float value : call.out) EXPECT_NE(value, untouched);

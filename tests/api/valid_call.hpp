@@ -21,7 +21,7 @@ struct ValidCall {
   gatefold_desc desc{};
   gatefold_args args{};
   std::vector<float> x, gate, up, down, out;
-  std::vector<std::byte> workspace;  // no plan of these sizes needs more
+  std::vector<std::byte> workspace;  // expect_runs makes it as large as the plan wants
 };
 
 // The description must be refused with this status and a line that holds every one of the parts; no plan is made.

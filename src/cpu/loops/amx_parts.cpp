@@ -3,7 +3,7 @@
 // fp32 and fp16 by the matrix unit (AMX), which multiplies bf16: as sums of parts (amx_split.hpp). A product is the sum
 // of its parts' products, each exact in fp32:
 //
-//     fp32   x = x0 + x1 + x2,  |x1| < 2^-7 |x|,  |x2| < 2^-15 |x|
+//     fp32   x = x0 + x1 + x2,  |x1| <= 2^-8 |x|,  |x2| < 2^-15 |x|
 //            x w = x0 w0 + x0 w1 + x1 w0 + x0 w2 + x1 w1 + x2 w0 + less than 2^-21 |x w|        6 products
 //     fp16   x w = x0 w0 + x0 w1 + x1 w0 + x1 w1                                                4, exactly
 //
@@ -13,8 +13,9 @@
 //     for each run of 64 or 128 elements         its parts lie in 12 or 16 KiB of the first-level cache; those of the
 //                                                next run are made meanwhile, some rows in each product's time
 //       for each 32 tokens                       x as amx_pack.hpp packs it, in parts, from the second-level cache
-//         2 x 2 tiles of sums                    they wait in the scratch from one run to the next; every 1024 elements
-//                                                they are added to the panel's sums, and begin anew: as accurate as FMA
+//         2 x 2 tiles of sums                    they wait in the scratch from one run to the next; every 128 elements
+//                                                (fp16: 1024) they are added to the panel's and begin anew, so that few
+//                                                roundings follow one another
 //
 // Exponents. The unit takes a subnormal number for 0, so fp32 is multiplied by 2^30 before it is split, x and weights
 // alike: then no part of any number is subnormal, and no product that is lost is as large as 2^-186. Sums are
@@ -22,8 +23,6 @@
 // is formed anew by FMA. So a sum's bits depend on its row and its token alone.
 namespace gatefold::cpu {
 namespace {
-
-constexpr std::int64_t depth_of_sums = 1024;  // elements that are added up in a tile
 
 // With more tokens, x of a span leaves the second-level cache before the next 32 rows.
 constexpr std::int64_t many_tokens = 160;
@@ -103,7 +102,7 @@ GATEFOLD_LOOP void multiply_one(const std::byte* weights, const std::byte* x, Sp
 template <class Type, bool two_tokens, int splits>
 void multiply_tiles(const PanelProduct& p, const Rows& rows, const std::byte* weights, std::int64_t group, float* sums,
                     Splitter<Type>& splitter) {
-  rows.begin % depth_of_sums == 0 ? zero_sums<two_tokens>() : load_sums<two_tokens>(sums);
+  rows.begin % Type::sums_depth == 0 ? zero_sums<two_tokens>() : load_sums<two_tokens>(sums);
   const std::int64_t steps = steps_of(rows.count);
   const std::byte* x = packed_at<Type>(p.packed, rows.begin, p.group + group, p.depth);
   Splitter<Type> own = splitter;  // in registers, since no store of a vector may change it
@@ -159,7 +158,7 @@ struct Order {
   }
 };
 
-// Adds the sums of up to depth_of_sums terms to the panel's.
+// Adds the tiles' sums to the panel's.
 template <class Type>
 void add_sums(const PanelProduct& p, std::int64_t row, bool first, float* sums) {
   const __m512 down = _mm512_set1_ps(1.0F / (Type::scale * Type::scale));
@@ -248,9 +247,9 @@ void multiply_span(const PanelProduct& p, const Rows& span, const Rows& after, B
     multiply_run<Type>(p, span.run(k, Type::run), buffers.now, sums, splitter);
     fetcher = splitter.fetcher();
     const std::int64_t end = k + Type::run < p.depth ? k + Type::run : p.depth;
-    if (end % depth_of_sums == 0 || end == p.depth) {
+    if (end % Type::sums_depth == 0 || end == p.depth) {
       finish_stores();
-      add_sums<Type>(p, span.row, k < depth_of_sums, sums);
+      add_sums<Type>(p, span.row, k < Type::sums_depth, sums);
     }
     buffers.turn();
   }

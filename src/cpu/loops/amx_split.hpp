@@ -7,32 +7,41 @@
 // that a number is the sum of three or two bf16 exactly.
 //
 // Beside what amx_pack.hpp takes of an operand type: `products` of parts that count; Exact, the policy of sums that are
-// formed anew; `run`, elements of k that are split at a time; `span`, elements of k of a row that are read one after
-// the other; `scale`, a power of two by which a number is multiplied before it is split.
+// formed anew; `run`, elements of k that are split at a time; `sums_depth`, elements that are added up in a tile;
+// `span`, elements of a row that are read one after the other; `scale`, a power of two by which a number is multiplied
+// before it is split.
 namespace gatefold::cpu {
 namespace {
 
+GATEFOLD_LOOP __m512i upper_mask() { return _mm512_set1_epi32(static_cast<int>(0xffff0000U)); }
+
 // The upper halves of two vectors' words, side by side.
-GATEFOLD_LOOP __m512i upper_halves(__m512 high, __m512 low) {
+GATEFOLD_LOOP __m512i upper_halves(__m512i high, __m512i low) {
   constexpr int a_and_c_or_b = 0xec;
-  return _mm512_ternarylogic_epi32(_mm512_castps_si512(high), _mm512_srli_epi32(_mm512_castps_si512(low), 16),
-                                   _mm512_set1_epi32(static_cast<int>(0xffff0000U)), a_and_c_or_b);
+  return _mm512_ternarylogic_epi32(high, _mm512_srli_epi32(low, 16), upper_mask(), a_and_c_or_b);
 }
 
-// What is left of a number without its first 8 significant bits; exact.
-GATEFOLD_LOOP __m512 without_upper_half(__m512 values) {
-  const __m512 upper = _mm512_castsi512_ps(
-      _mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
-  return _mm512_sub_ps(values, upper);
+// What a part leaves of numbers; exact.
+GATEFOLD_LOOP __m512 without_part(__m512 values, __m512i part) {
+  return _mm512_sub_ps(values, _mm512_castsi512_ps(_mm512_and_si512(part, upper_mask())));
 }
 
-template <int count>
+// The first part is rounded to nearest, if it is to be: then what is left has either sign, and so have the products
+// that are left out. The others are cut off.
+template <bool rounded, int count>
 GATEFOLD_LOOP void split_words(__m512 high, __m512 low, __m512i (&parts)[count]) {
+  const __m512i half = _mm512_set1_epi32(0x8000);
 #pragma GCC unroll 3
   for (int part = 0; part < count; ++part) {
-    parts[part] = upper_halves(high, low);
-    high = without_upper_half(high);
-    low = without_upper_half(low);
+    __m512i high_bits = _mm512_castps_si512(high);
+    __m512i low_bits = _mm512_castps_si512(low);
+    if (rounded && part == 0) {
+      high_bits = _mm512_add_epi32(high_bits, half);
+      low_bits = _mm512_add_epi32(low_bits, half);
+    }
+    parts[part] = upper_halves(high_bits, low_bits);
+    high = without_part(high, high_bits);
+    low = without_part(low, low_bits);
   }
 }
 
@@ -49,6 +58,7 @@ struct Fp32Parts {
   static constexpr int parts = 3;
   static constexpr int products = 6;
   static constexpr std::int64_t run = 64;
+  static constexpr std::int64_t sums_depth = 128;
   static constexpr std::int64_t span = 2 * page / static_cast<std::int64_t>(sizeof(Element));
   static constexpr std::int64_t block = run;
   static constexpr float scale = 0x1p30F;
@@ -58,7 +68,7 @@ struct Fp32Parts {
     const bool whole = left >= step;
     const __m512 first = whole ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(first_of(left), from);
     const __m512 second = whole ? _mm512_loadu_ps(from + 16) : _mm512_maskz_loadu_ps(first_of(left - 16), from + 16);
-    split_words(_mm512_mul_ps(first, up), _mm512_mul_ps(second, up), parts);
+    split_words<true>(_mm512_mul_ps(first, up), _mm512_mul_ps(second, up), parts);
   }
 };
 
@@ -69,6 +79,7 @@ struct Fp16Parts {
   static constexpr int parts = 2;
   static constexpr int products = 4;
   static constexpr std::int64_t run = 128;
+  static constexpr std::int64_t sums_depth = 1024;
   static constexpr std::int64_t span = 2 * page / static_cast<std::int64_t>(sizeof(Element));
   static constexpr std::int64_t block = run;
   static constexpr float scale = 1.0F;
@@ -76,8 +87,8 @@ struct Fp16Parts {
   static GATEFOLD_LOOP void split(const std::uint16_t* from, std::int64_t left, __m512i (&parts)[2]) {
     const std::uint32_t there = left < step ? (std::uint32_t{1} << left) - 1U : ~std::uint32_t{0};
     const __m512i both = _mm512_maskz_loadu_epi16(there, from);
-    split_words(_mm512_cvtph_ps(_mm512_castsi512_si256(both)), _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)),
-                parts);
+    split_words<false>(_mm512_cvtph_ps(_mm512_castsi512_si256(both)),
+                       _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)), parts);
   }
 };
 
