@@ -3,8 +3,8 @@
 // fp32 and fp16 by the matrix unit (AMX), which multiplies bf16: as sums of parts (amx_split.hpp). A product is the sum
 // of its parts' products, each exact in fp32:
 //
-//     fp32   x = x0 + x1 + x2,  |x1| <= 2^-8 |x|,  |x2| < 2^-15 |x|
-//            x w = x0 w0 + x0 w1 + x1 w0 + x0 w2 + x1 w1 + x2 w0 + less than 2^-21 |x w|        6 products
+//     fp32   x = x0 + x1 + x2,  |x1| <= 2^-8 |x|,  |x2| < 2^-16 |x|
+//            x w = x0 w0 + x0 w1 + x1 w0 + x0 w2 + x1 w1 + x2 w0 + less than 2^-22 |x w|        6 products
 //     fp16   x w = x0 w0 + x0 w1 + x1 w0 + x1 w1                                                4, exactly
 //
 // Six products of 16 x 16 x 32 terms in 16 cycles each are 85 terms a cycle; FMA does 32.
