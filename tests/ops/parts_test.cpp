@@ -83,8 +83,9 @@ Found run(Experiment& experiment, const std::string& implementation, bool batch_
 bool names(const std::string& reason, const std::string& kernel) { return reason.find(kernel + ",") < reason.size(); }
 
 TEST_P(FewTokens, GetAnotherKernelUnlessBitsMustNotChange) {
-  const auto [dtype, many] = GetParam();
-  const std::string loops_many = std::string("loops:") + many;
+  const gatefold_dtype dtype = GetParam().dtype;
+  const std::string many = GetParam().many;
+  const std::string loops_many = "loops:" + many;
   const std::vector<Target> all = targets({GATEFOLD_OP_GATE_UP});
   const bool here = std::ranges::any_of(
       all, [&](const Target& target) { return target.dtype == dtype && target.implementation == loops_many; });
@@ -99,10 +100,10 @@ TEST_P(FewTokens, GetAnotherKernelUnlessBitsMustNotChange) {
                            .hidden_size = 700,
                            .intermediate_size = 96},
                           random);
-    const char* const wanted = tokens <= 6 ? "avx512" : many;
+    const std::string wanted = tokens <= 6 ? "avx512" : many;
     const Found chosen = run(experiment, "", false);
     EXPECT_TRUE(names(chosen.reason, wanted)) << chosen.reason;
-    EXPECT_EQ(chosen.bits, run(experiment, std::string("loops:") + wanted, false).bits);
+    EXPECT_EQ(chosen.bits, run(experiment, "loops:" + wanted, false).bits);
     const Found invariant = run(experiment, "", true);
     EXPECT_TRUE(names(invariant.reason, many)) << invariant.reason;
     EXPECT_EQ(invariant.bits, run(experiment, loops_many, false).bits);

@@ -31,8 +31,8 @@ struct Whole {
   static constexpr int parts = 1;
   static constexpr std::int64_t block = 256;  // elements: 8 KiB of x for 16 tokens, 16 KiB of 32 rows
 
-  static GATEFOLD_LOOP void split(const Bits* from, std::int64_t left, __m512i (&parts)[1]) {
-    parts[0] = load_elements(from, left);
+  static GATEFOLD_LOOP void split(const Bits* from, std::int64_t left, __m512i (&out)[1]) {
+    out[0] = load_elements(from, left);
   }
 };
 constexpr std::int64_t block = Whole::block;

@@ -149,7 +149,7 @@ struct Order {
       if (!last_row) return at(panel.rows, now.row + tile_rows, now.begin);
       if (next < panel.depth) return at(panel.rows, 0, next);
     }
-    return panel.next_rows == nullptr ? Rows{} : at(panel.next_rows, panel.row_count, 0);
+    return panel.next_rows == nullptr ? Rows{.row = panel.row_count} : at(panel.next_rows, panel.row_count, 0);
   }
 
  private:
@@ -264,7 +264,7 @@ void multiply_parts(const PanelProduct& p) {
   const Order order = order_of<Type>(p);
   Rows span = order.first();
   Splitter<Type>(span.run(0, Type::run), buffers.now, {}).finish();
-  while (span.rows != nullptr && span.row < p.row_count) {
+  while (span.row < p.row_count) {
     const Rows after = order.after(span);
     multiply_span<Type>(p, span, after, buffers, sums);
     span = after;

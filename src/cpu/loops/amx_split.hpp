@@ -63,12 +63,12 @@ struct Fp32Parts {
   static constexpr std::int64_t block = run;
   static constexpr float scale = 0x1p30F;
 
-  static GATEFOLD_LOOP void split(const float* from, std::int64_t left, __m512i (&parts)[3]) {
+  static GATEFOLD_LOOP void split(const float* from, std::int64_t left, __m512i (&out)[3]) {
     const __m512 up = _mm512_set1_ps(scale);
     const bool whole = left >= step;
     const __m512 first = whole ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(first_of(left), from);
     const __m512 second = whole ? _mm512_loadu_ps(from + 16) : _mm512_maskz_loadu_ps(first_of(left - 16), from + 16);
-    split_words<true>(_mm512_mul_ps(first, up), _mm512_mul_ps(second, up), parts);
+    split_words<true>(_mm512_mul_ps(first, up), _mm512_mul_ps(second, up), out);
   }
 };
 
@@ -84,11 +84,11 @@ struct Fp16Parts {
   static constexpr std::int64_t block = run;
   static constexpr float scale = 1.0F;
 
-  static GATEFOLD_LOOP void split(const std::uint16_t* from, std::int64_t left, __m512i (&parts)[2]) {
+  static GATEFOLD_LOOP void split(const std::uint16_t* from, std::int64_t left, __m512i (&out)[2]) {
     const std::uint32_t there = left < step ? (std::uint32_t{1} << left) - 1U : ~std::uint32_t{0};
     const __m512i both = _mm512_maskz_loadu_epi16(there, from);
     split_words<false>(_mm512_cvtph_ps(_mm512_castsi512_si256(both)),
-                       _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)), parts);
+                       _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)), out);
   }
 };
 
