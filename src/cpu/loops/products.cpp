@@ -35,7 +35,7 @@ class ByTokens final : public Executor {
 class Loops final : public Implementation {
  public:
   std::string_view name() const override { return "loops"; }
-  bool batch_invariant() const override { return true; }
+  bool batch_invariant() const override { return true; }  // by one kernel for all, where a problem wants it
 
   Verdict supports(const Problem& problem) const override {
     if (problem.hidden_size == 0) return {false, "needs D > 0"};  // rows of nothing may be null
