@@ -10,6 +10,7 @@ its part of the tokens. The ways of each:
     one          one device alone, the whole block
     part         one device's part of the products, without communication
     parallelize  gatefold.torch.parallelize: all-reduce; all-gather and reduce-scatter
+    functional   part, and the all-reduce of torch's functional collectives, which DTensor makes use of
     one_shot, two_shot   part, and the all-reduces of PyTorch's symmetric memory
     async_tp     PyTorch's fused_all_gather_matmul and fused_matmul_reduce_scatter around act_and_mul
     async_gate_up        the pipelines that those two run on, with gate_up on each device's tokens as they arrive
@@ -31,6 +32,7 @@ from typing import Callable
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as collectives
 import torch.distributed._symmetric_memory as symmetric
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -48,7 +50,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--hidden-size", type=int, default=8192)
     parser.add_argument("--intermediate-size", type=int, default=28672)
-    parser.add_argument("--tokens", type=int, nargs="+", default=[1, 512, 8192])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[1, 16, 64, 512, 8192])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--round-ms", type=float, default=50)
     parser.add_argument("--output", type=Path, help="JSON, written after every number of tokens")
@@ -107,8 +109,9 @@ def ways_of_whole(x: Tensor, w: Weights, devices: Devices) -> dict[str, Callable
         "one": lambda: w.one(x),
         "part": part,
         "parallelize": lambda: w.whole(x),
+        "functional": lambda: collectives.wait_tensor(collectives.all_reduce(part(), "sum", (devices.mesh, 0))),
         "one_shot": lambda: torch.ops.symm_mem.one_shot_all_reduce(symmetric_part(), "sum", name),
-        "two_shot": lambda: torch.ops.symm_mem.two_shot_all_reduce_(symmetric_part(), "sum", name),
+        "two_shot": lambda: torch.ops.symm_mem.two_shot_all_reduce_out(symmetric_part(), "sum", name, torch.empty_like(x)),
     }
 
 

@@ -77,6 +77,33 @@ def check_forward_and_backward(mesh, rank, world):
                             assert divided.to_local().numel() * world == parameter.numel()
 
 
+def check_compiled(mesh, rank, world):
+    one = layer(True, True)
+    x = integers(4, T, D)
+    for sequence_dim in (None, 0, 1):
+        many = gt.parallelize(copy.deepcopy(one), mesh, sequence_dim=sequence_dim)
+        cut = (lambda t: t) if sequence_dim is None else (lambda t: part(t, sequence_dim, rank, world))  # noqa: B023
+        with torch.no_grad():
+            found = torch.compile(many, fullgraph=True, backend="aot_eager")(cut(x))
+        assert torch.equal(found, cut(one(x)))
+        torch.compiler.reset()
+
+
+def check_autocast(mesh, rank, world):
+    """y has the type that one device's has: down's bias, a parameter of another type, must not raise it."""
+    one = layer(True, True)
+    many = gt.parallelize(copy.deepcopy(one), mesh)
+    x = integers(T, D)
+    with torch.autocast("cpu", torch.bfloat16):
+        y = one(x)
+        for with_gradients in (False, True):
+            with torch.set_grad_enabled(with_gradients):
+                found = many(x)
+            assert found.dtype == y.dtype == torch.bfloat16
+            # h, a part, y and its sum with the bias are rounded, each by at most 2^-9, in either of two results.
+            assert (found.float() - y.float()).norm() <= 8 * 2.0**-9 * y.float().norm()
+
+
 def check_distributed_input(mesh):
     one = layer(True, True)
     many = gt.parallelize(copy.deepcopy(one), mesh)
@@ -169,6 +196,8 @@ def main(rank, world, folder):
     mesh = init_device_mesh("cpu", (world,))
     torch.manual_seed(int((folder / "seed").read_text()))
     check_forward_and_backward(mesh, rank, world)
+    check_compiled(mesh, rank, world)
+    check_autocast(mesh, rank, world)
     check_distributed_input(mesh)
     check_optimizer(mesh)
     check_checkpoints(mesh, folder)

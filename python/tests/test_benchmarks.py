@@ -38,7 +38,7 @@ def test_torch_parallel_measures_every_form_and_names_what_it_cannot(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = json.loads(output.read_text())["rows"]
     measured = {(row["tokens"], row["form"], row["way"]) for row in rows if "time_us" in row}
-    whole = {(tokens, "whole", way) for tokens in (1, 6) for way in ("one", "part", "parallelize")}
+    whole = {(tokens, "whole", way) for tokens in (1, 6) for way in ("one", "part", "parallelize", "functional")}
     assert measured == whole | {(6, "sequence", "parallelize")}  # one token has no parts
     symmetric = {row["way"]: row["refused"] for row in rows if "refused" in row}
     assert set(symmetric) == {"one_shot", "two_shot", "async_tp", "async_gate_up"}, symmetric

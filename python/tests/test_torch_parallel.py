@@ -1,4 +1,5 @@
-"""parallelize over 2 and 4 processes with gloo, against one process: parallel_worker.py has what each of them checks."""
+"""parallelize over 2 and 4 processes with gloo, and over GPUs with NCCL, against one process:
+parallel_worker.py and parallel_cuda_worker.py have what each of them checks."""
 
 import secrets
 import subprocess
@@ -12,16 +13,15 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import gatefold.torch as gt
 
-WORKER = Path(__file__).parent / "parallel_worker.py"
+WORKERS = Path(__file__).parent
 
 
-@pytest.mark.parametrize("world", [2, 4])
-def test_several_processes(world, tmp_path):
+def run_processes(worker, world, tmp_path):
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     (tmp_path / "seed").write_text(str(seed))
     processes = [
-        subprocess.Popen([sys.executable, str(WORKER), str(rank), str(world), str(tmp_path)], stdout=subprocess.PIPE,
+        subprocess.Popen([sys.executable, str(WORKERS / worker), str(rank), str(world), str(tmp_path)], stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True)
         for rank in range(world)
     ]  # fmt: skip
@@ -32,6 +32,19 @@ def test_several_processes(world, tmp_path):
             process.kill()
     for process, text in zip(processes, said):
         assert process.returncode == 0, text
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_several_processes(world, tmp_path):
+    run_processes("parallel_worker.py", world, tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
+@pytest.mark.parametrize("world", [2, 4, 8])
+def test_several_gpus(world, tmp_path):
+    if torch.cuda.device_count() < world:
+        pytest.skip(f"fewer than {world} GPUs")
+    run_processes("parallel_cuda_worker.py", world, tmp_path)
 
 
 def test_what_is_no_module_or_mesh_is_refused():

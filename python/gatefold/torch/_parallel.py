@@ -6,20 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-import torch.distributed._functional_collectives as collectives
 from torch import Tensor, nn
 from torch.distributed import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._shards_wrapper import LocalShardsWrapper
 from torch.distributed.tensor.placement_types import Placement, _StridedShard
 
+from . import _collectives
 from ._block import Block, Refusal, block_of, obstacle
 from ._functions import mlp
-
-
-# torch 2.15 warns of the names that 2.11 has alone.
-_all_gather = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor
-_reduce_scatter = getattr(collectives, "reduce_scatter_single", None) or collectives.reduce_scatter_tensor
 
 
 @dataclass
@@ -151,15 +146,13 @@ def _forward(self: nn.Module, x: Tensor) -> Tensor:
     if isinstance(x, DTensor) or torch.is_grad_enabled():
         return _differentiable(self, carried, x)
     # DTensor's own bookkeeping costs more than a small block: without gradients the collectives are called directly.
-    group, down = (carried.mesh, 0), self._modules[carried.block.down]
     if isinstance(carried.placement, Replicate):
-        y = collectives.all_reduce(_part(self, carried, x), "sum", group)
+        y = _collectives.all_reduce(_part(self, carried, x), carried.mesh)
     else:
         dim = carried.placement.dim % x.ndim
-        whole = collectives.wait_tensor(_all_gather(x, dim, group))
-        y = _reduce_scatter(_part(self, carried, whole), "sum", dim, group)
-    y = collectives.wait_tensor(y)
-    return y if down.bias is None else y + _local(down.bias)
+        whole = _collectives.all_gather(x, dim, carried.mesh)
+        y = _collectives.reduce_scatter(_part(self, carried, whole), dim, carried.mesh)
+    return _with_bias(y, _local(self._modules[carried.block.down].bias))
 
 
 def _differentiable(module: nn.Module, carried: _Parallel, x: Tensor) -> Tensor:
@@ -171,10 +164,13 @@ def _differentiable(module: nn.Module, carried: _Parallel, x: Tensor) -> Tensor:
     whole = x.redistribute(placements=[Replicate()]).to_local(grad_placements=[Partial()])
     part = _part(module, carried, whole)
     y = DTensor.from_local(part, carried.mesh, [Partial()], run_check=False).redistribute(placements=outside)
-    down = module._modules[carried.block.down]
-    if down.bias is not None:
-        y = y + down.bias
+    y = _with_bias(y, module._modules[carried.block.down].bias)
     return y if is_distributed else y.to_local()
+
+
+def _with_bias(y: Tensor, bias: Tensor | None) -> Tensor:
+    """y and down's bias, in y's type: under autocast the parameter has another."""
+    return y if bias is None else y + bias.to(y.dtype)
 
 
 def _part(module: nn.Module, carried: _Parallel, x: Tensor) -> Tensor:
