@@ -107,6 +107,24 @@ TEST_P(Products, EveryCompiledKernel) {
   }
 }
 
+// Each vector alone, and all, in every layout: over several tiles, and past the last column, where there is no bias.
+TEST_P(Products, BiasesByEveryCompiledKernel) {
+  Random random = test_random();
+  const GridShape shapes[] = {{50, 136, 520}, {193, 1160, 1032}};
+  const Biases biases[] = {{.gate = true}, {.up = true}, {.gate = true, .up = true}};
+  for (const GridShape& shape : shapes) {
+    for (const Layout& layout : layouts_of(GetParam().op, shape.intermediate_size)) {
+      Spec s = spec(shape.tokens, shape.hidden_size, shape.intermediate_size);
+      s.layout = layout;
+      s.values = values(random);
+      const std::vector<std::string> kernels = kernels_of(s, GetParam().implementation);
+      s.biases = GetParam().op == GATEFOLD_OP_GATE_UP ? biases[random() % 3] : Biases{.up = true};
+      EXPECT_EQ(kernels_of(s, GetParam().implementation), kernels);
+      for (const std::string& kernel : kernels) expect_right_by(kernel, s, random);
+    }
+  }
+}
+
 // Where there is a kernel for few tokens it may divide the sums among blocks.
 TEST_P(Products, DividedSumsOfFewTokens) {
   if (GetParam().implementation.find("decode") == std::string::npos) GTEST_SKIP() << "has no kernels for few tokens";

@@ -24,8 +24,7 @@ struct ThreeKernels {
   };
   static constexpr std::int64_t limit = 1000;
 
-  int* asked = nullptr;  // how often the choice was made
-  bool biases = false;
+  int* asked = nullptr;                                            // how often the choice was made
   std::int64_t wanted = std::numeric_limits<std::int64_t>::max();  // the most tokens for which it is to be chosen
 
   std::string_view name() const { return "three"; }
@@ -34,7 +33,6 @@ struct ThreeKernels {
     return {{8, nullptr}, {16, nullptr}, {24, nullptr}};
   }
   std::string name_of(const Kernel& kernel) const { return std::to_string(kernel.columns); }
-  bool takes_biases() const { return biases; }
   bool takes_row_scale(Op /*op*/) const { return false; }
   bool holds_back_the_next() const { return false; }
   bool batch_invariant() const { return false; }
@@ -97,7 +95,6 @@ TEST(Family, TakesWhatItsKernelsCan) {
   };
   EXPECT_EQ(refused([](Problem& p) { p.types = ElementTypes::all(DType::fp32); }), "not compiled for gate_up in fp32");
   EXPECT_EQ(refused([](Problem& p) { p.types.weights = DType::fp16; }), "takes elements of one type only");
-  EXPECT_EQ(refused([](Problem& p) { p.biases.up = true; }), "takes no biases yet");
   EXPECT_EQ(refused([](Problem& p) { p.row_scale = true; }), "takes no row_scale");
   EXPECT_EQ(refused([](Problem& p) { p.hidden_size = 0; }), "needs hidden_size > 0");
   EXPECT_EQ(refused([](Problem& p) { p.intermediate_size = 8192; }), "too wide");
@@ -108,13 +105,6 @@ TEST(Family, TakesWhatItsKernelsCan) {
   EXPECT_EQ(refused([](Problem& p) { p.ld_out = 49; }), "") << "its output goes element by element";
   problem = problem_of(gated_by_memory_problem(64, 48));
   EXPECT_EQ(refused([](Problem& p) { p.ld_gate = 49; }), "") << "and so do gate values";
-}
-
-TEST(Family, TakesBiasesWhereItsKernelsAddThem) {
-  Problem problem = problem_of(gated_problem(64, 48));
-  problem.biases = {.gate = true, .up = true};
-  EXPECT_FALSE(FamilyProducts<ThreeKernels>{{.biases = false}}.supports(problem).eligible);
-  EXPECT_TRUE(FamilyProducts<ThreeKernels>{{.biases = true}}.supports(problem).eligible);
 }
 
 TEST(Family, AcceptsPointersThatItCanCopyFrom) {

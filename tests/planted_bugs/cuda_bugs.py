@@ -7,6 +7,7 @@ TARGETS = ["gatefold_cuda_tests"]
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
+BIASES = "*Biases*sm90*"
 SM80 = "*Products*sm80*:*Exact*sm80*:*RelativeL2*sm80*"
 DECODE = "*Products*decode*:*Exact*decode*:*Numeric*decode*:*LeadingDimensions*decode*"
 SM90_DECODE = DECODE.replace("decode", "sm90_decode")
@@ -81,6 +82,23 @@ BUGS = [
         "act(tCrC(make_coord(0, column, group), 1, 0), tCrC(make_coord(0, column, group), 0, 0),", SM90),
     Bug("sm90", "stores eight tokens in the others' place", "src/cuda/sm90/swap_ab_epilogue.cuh",
         "lane / 16 * 8 + lane % 8", "(1 - lane / 16) * 8 + lane % 8", SM90),
+    Bug("sm90", "adds the biases of the columns beside", "src/cuda/sm90/bias.cuh",
+        "group % 4 * 8 + lane % 4 * 2 + i)", "group % 4 * 8 + lane % 4 * 2 + (1 - i))", BIASES),
+    Bug("sm90", "adds no biases to rows r + 8", "src/cuda/sm90/bias.cuh",
+        "tCrC(cute::make_coord(i, 1, first_group + group), slab, 0) += value;", "", BIASES),
+    Bug("sm90", "adds gate's biases to up of swap-AB tiles", "src/cuda/sm90/swap_ab_epilogue.cuh",
+        "add_to_rows<config, Stored<Element>>(arguments.up_bias, first, 1,",
+        "add_to_rows<config, Stored<Element>>(arguments.gate_bias, first, 1,", BIASES),
+    Bug("sm90", "takes the first warp's biases for every warp's rows", "src/cuda/sm90/bias.cuh",
+        "thread % 128 / 32 * 16 + thread % 32 / 4", "thread % 32 / 4", BIASES),
+    Bug("sm90", "finds biases of blocks as if they were one", "src/cuda/common/bias.cuh",
+        "first_ + j / block_ * period_ + j % block_", "first_ + j", BIASES),
+    Bug("sm80", "adds the biases of the columns beside", "src/cuda/sm80/epilogue.cuh",
+        "tile_row<C.gating>(8 * n + thread % 4 * 2 + i)", "tile_row<C.gating>(8 * n + thread % 4 * 2 + (1 - i))",
+        "*Biases*sm80*"),
+    Bug("sm80", "takes a narrow tile's columns for a whole one's", "src/cuda/sm80/epilogue.cuh",
+        "tile.column + thread / 32 / C.warps_m * columns_of_warp(tile)",
+        "tile.column + thread / 32 / C.warps_m * warp_columns", "*Biases*sm80*"),
     Bug("sm80", "drops a last k-tile that is not whole", "src/cuda/sm80/launch.cuh",
         "ceil_div(problem.hidden_size, config.tile_k)",
         "std::max<std::int64_t>(1, problem.hidden_size / config.tile_k)", SM80),

@@ -10,8 +10,7 @@ namespace gatefold::cuda {
 namespace decode {
 namespace {
 
-// For how many tokens it is chosen where sm90_decode is not (docs/kernels/decode.md); with biases, which no kernel for
-// more tokens takes, for all.
+// For how many tokens it is chosen where sm90_decode is not (docs/kernels/decode.md).
 constexpr std::int64_t most_tokens_wanted = 16;
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
@@ -36,7 +35,6 @@ struct Family {
     return {list.begin(), list.end()};
   }
 
-  bool takes_biases() const { return true; }
   bool takes_row_scale(Op /*op*/) const { return false; }
   bool holds_back_the_next() const { return true; }
   bool batch_invariant() const { return true; }
@@ -57,11 +55,11 @@ struct Family {
   bool fits(const Kernel& /*kernel*/, const Problem& /*problem*/) const { return true; }
   std::string nothing_fits(const Problem& /*problem*/) const { return {}; }
 
-  Verdict verdict(std::span<const Kernel> kernels, const Problem& p) const {
+  Verdict verdict(std::span<const Kernel> kernels, const Problem& /*problem*/) const {
     Verdict verdict =
         require_shared_memory(static_cast<std::size_t>(kernels.front().config.shared_bytes()),
                               require_capability(least_capability, no_upper_capability, "for few tokens"));
-    if (!p.biases.any()) verdict.max_tokens = most_tokens_wanted;
+    verdict.max_tokens = most_tokens_wanted;
     return verdict;
   }
 

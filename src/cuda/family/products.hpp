@@ -24,7 +24,6 @@
 //     name()                          of the implementation
 //     compiled(problem)               the kernels for its op and element type, best known first
 //     name_of(kernel)                 what --impl "family:NAME" forces
-//     takes_biases()                  whether its epilogues add them
 //     takes_row_scale(op)             whether they multiply each token's sums by its factor
 //     holds_back_the_next()           whether its kernels wait for the one before them and then let the next one begin
 //     batch_invariant()               whether a row's bits are the same by each of its kernels, in any batch
@@ -174,7 +173,6 @@ class FamilyProducts final : public Implementation {
   std::string refusal(const Problem& p) const {
     if (!p.types.alike()) return "takes elements of one type only";
     if (family_.compiled(p).empty()) return concat("not compiled for ", to_string(p.op), " in ", to_string(p.types.x));
-    if (p.biases.any() && !family_.takes_biases()) return "takes no biases yet";
     if (p.row_scale && !family_.takes_row_scale(p.op)) return "takes no row_scale";
     if (p.hidden_size == 0) return "needs hidden_size > 0";
     if (std::string reason = family_.refusal(p); !reason.empty()) return reason;

@@ -20,6 +20,9 @@ template <Config C>
 class Epilogue {
   using Layouts = TileLayouts<C>;
   using Element = typename Layouts::Element;
+  // The same as common/element.cuh names it.
+  using Stored = std::conditional_t<C.dtype == DType::bf16, __nv_bfloat16,
+                                    std::conditional_t<C.dtype == DType::fp16, __half, float>>;
   static constexpr int chunk = 16 / C.element_size();  // elements
   static constexpr int warp_rows = Layouts::warp_part;
   static constexpr int warp_columns = Layouts::warp_out;
@@ -56,7 +59,8 @@ class Epilogue {
 
   // Everything that is handed the accumulators must be inlined, or they would go through memory.
   template <class Accumulators>
-  CUTE_DEVICE void store(const TileCoord& tile, const Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+  CUTE_DEVICE void store(const TileCoord& tile, Accumulators& tCrC) {  // ((2,2),MMA_M,MMA_N)
+    add_biases(tile, tCrC);
     constexpr int atoms = warp_rows / 16;
     const auto tCrParts =  // ((2,2),(MMA_M/PARTS,PARTS),MMA_N)
         cute::logical_divide(tCrC, cute::Shape<cute::Underscore, cute::Int<atoms>, cute::Underscore>{});
@@ -70,6 +74,36 @@ class Epilogue {
   }
 
  private:
+  // To the sums, in fp32, before anything is made of them. A warp's products are neighbours (TileLayouts): those of 8
+  // columns have number n, of which a lane has two.
+  template <class Accumulators>
+  CUTE_DEVICE void add_biases(const TileCoord& tile, Accumulators& tCrC) const {
+    if (!params_.gate_bias.is_there() && !params_.up_bias.is_there()) return;
+    ptx::wait_for_previous_grid();  // which may have written them; another thread may have waited for it, not this one
+    const int thread = thread_here();
+    const int first_column = tile.column + thread / 32 / C.warps_m * columns_of_warp(tile);
+    CUTE_UNROLL
+    for (int n = 0; n < cute::size<2>(tCrC); ++n) {
+      CUTE_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const TileRow row = tile_row<C.gating>(8 * n + thread % 4 * 2 + i);
+        const TileBias& bias = row.half == Half::gate ? params_.gate_bias : params_.up_bias;
+        if (!bias.is_there()) continue;
+        const float value = bias.at<Stored>(static_cast<std::uint32_t>(first_column + row.line));
+        CUTE_UNROLL
+        for (int m = 0; m < cute::size<1>(tCrC); ++m) {
+          tCrC(cute::make_coord(i, 0), m, n) += value;
+          tCrC(cute::make_coord(i, 1), m, n) += value;
+        }
+      }
+    }
+  }
+
+  // Of the output. A narrowed tile's are the first of a whole one's.
+  static __device__ int columns_of_warp(const TileCoord& tile) {
+    return C.narrows() ? warp_columns / 3 * tile.thirds : warp_columns;
+  }
+
   __device__ void write(const TileCoord& tile, int part) {
     auto* out = reinterpret_cast<Element*>(params_.out);
     for_each_chunk(tile, part, params_.ld_out, params_.out_vectors,
@@ -97,15 +131,15 @@ class Epilogue {
     const int staged_column = warp / C.warps_m * warp_columns + lane / lane_rows * chunk;
     const int row_of_warp = part * warp_rows + lane % lane_rows;
     const std::int64_t first_row = std::int64_t{tile.m} * C.tile_m + warp_m * Layouts::warp_m + row_of_warp;
-    const int columns_of_warp = C.narrows() ? warp_columns / 3 * tile.thirds : warp_columns;
-    const int first_column = tile.column + warp / C.warps_m * columns_of_warp + lane / lane_rows * chunk;
+    const int columns = columns_of_warp(tile);
+    const int first_column = tile.column + warp / C.warps_m * columns + lane / lane_rows * chunk;
 #pragma unroll
     for (int r = 0; r < warp_rows; r += lane_rows) {
       const std::int64_t row = first_row + r;
       if (row >= params_.tokens) break;
 #pragma unroll
       for (int c = 0; c < warp_columns; c += lane_columns) {
-        if (c >= columns_of_warp) break;
+        if (c >= columns) break;
         const int column = first_column + c;
         const int left = params_.intermediate_size - column;
         Element* staged = &sOut(staged_row + r, staged_column + c);

@@ -49,6 +49,8 @@ inline Params make_params(const Config& config, const Problem& problem, const Op
   params.out_vectors = has_vectors(operands.out, problem.ld_out, size);
   params.combine = Combine(problem.activation);
   params.exact = ExactCombine(problem.activation);
+  if (problem.op == Op::gate_up) params.gate_bias = TileBias(problem, operands, Half::gate);
+  params.up_bias = TileBias(problem, operands, Half::up);
   return params;
 }
 

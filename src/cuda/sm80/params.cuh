@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/types.hpp"
+#include "cuda/common/bias.cuh"
 #include "cuda/common/combine.cuh"
 #include "cuda/sm80/config.hpp"
 #include "cuda/sm80/raster.hpp"
@@ -31,6 +32,8 @@ struct EpilogueParams {
   bool out_vectors = false;   // the output's do
   Combine combine;            // of gate_up in 16-bit types
   ExactCombine exact;         // of the others
+  TileBias gate_bias;         // gate_up only
+  TileBias up_bias;           // that of gemm and gemm_gated
 };
 
 // Of the tile scheduler.

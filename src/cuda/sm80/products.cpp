@@ -41,7 +41,6 @@ struct Family {
     return sm80::kernels(p.op, p.types.x, p.op == Op::gate_up ? gating : Gating::none);
   }
 
-  bool takes_biases() const { return false; }
   bool takes_row_scale(Op /*op*/) const { return false; }
   bool holds_back_the_next() const { return false; }  // they let it begin before they wait
   bool batch_invariant() const { return false; }

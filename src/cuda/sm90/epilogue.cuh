@@ -3,6 +3,7 @@
 #include "core/problem.hpp"
 #include "core/status.hpp"
 #include "cuda/common/combine.cuh"
+#include "cuda/sm90/bias.cuh"
 #include "cuda/sm90/staging.cuh"
 
 namespace gatefold::cuda::sm90 {
@@ -16,6 +17,7 @@ namespace gatefold::cuda::sm90 {
 //     init         by one thread of a block: barriers
 //     has_inputs   whether there are any, and prefetch to be called:
 //     prefetch     requests what a tile reads, by a warpgroup's first thread when the first k-step has been multiplied
+//     add_biases   by the warpgroup, to its accumulators
 //     store        by the warpgroup, with its accumulators
 //     fill         on the host: its arguments of a run. encode(map, base, ld) describes a matrix [T, F] in boxes like
 //                  the output's.
@@ -34,12 +36,19 @@ template <Config config, class Element>
 struct PlainEpilogue : Staging<config, Element>, NoInputs {
   using Buffer = Staging<config, Element>;
 
-  struct Arguments {};
+  struct Arguments {
+    TileBias bias;
+  };
 
   template <class Encode>
-  static Status fill(Arguments& /*arguments*/, const Problem& /*problem*/, const Operands& /*operands*/,
-                     Encode /*encode*/) {
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
+    arguments.bias = TileBias(problem, operands, Half::up);
     return {};
+  }
+
+  template <class Accumulator>
+  static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
+    add_to_columns<config, Stored<Element>>(arguments.bias, tile, 0, thread, tCrC);
   }
 
   template <class Accumulator>
@@ -58,15 +67,25 @@ struct PlainEpilogue : Staging<config, Element>, NoInputs {
 template <Config config, class Element>
 struct GateUpEpilogue : Staging<config, Element>, NoInputs {
   using Buffer = Staging<config, Element>;
+  static constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
 
   struct Arguments {
     Combine combine;
+    TileBias gate_bias, up_bias;
   };
 
   template <class Encode>
-  static Status fill(Arguments& arguments, const Problem& problem, const Operands& /*operands*/, Encode /*encode*/) {
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
     arguments.combine = Combine(problem.activation);
+    arguments.gate_bias = TileBias(problem, operands, Half::gate);
+    arguments.up_bias = TileBias(problem, operands, Half::up);
     return {};
+  }
+
+  template <class Accumulator>
+  static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
+    add_to_columns<config, Stored<Element>>(arguments.gate_bias, tile, 0, thread, tCrC);
+    add_to_columns<config, Stored<Element>>(arguments.up_bias, tile, up, thread, tCrC);
   }
 
   template <class Accumulator>
@@ -74,7 +93,6 @@ struct GateUpEpilogue : Staging<config, Element>, NoInputs {
                                typename Buffer::Storage& storage, Inputs& /*inputs*/, int thread,
                                const Accumulator& tCrC) {
     using namespace cute;
-    constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
     arguments.combine.dispatch([&](auto act) {
       Buffer::store_packed(
           out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int row) {

@@ -40,6 +40,7 @@ struct GateTileEpilogue : Staging<config, Element> {
   struct Arguments {
     CUtensorMap gate;  // [T, F], in the output's boxes
     ExactCombine combine;
+    TileBias bias;
   };
 
   struct Inputs {
@@ -49,6 +50,7 @@ struct GateTileEpilogue : Staging<config, Element> {
   template <class Encode>
   static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode encode) {
     arguments.combine = ExactCombine(problem.activation);
+    arguments.bias = TileBias(problem, operands, Half::up);
     return encode(arguments.gate, operands.gate, problem.ld_gate);
   }
 
@@ -80,6 +82,11 @@ struct GateTileEpilogue : Staging<config, Element> {
         }
       }
     }
+  }
+
+  template <class Accumulator>
+  static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
+    add_to_columns<config, Stored<Element>>(arguments.bias, tile, 0, thread, tCrC);
   }
 
   // Inlined at this length, too (Block).

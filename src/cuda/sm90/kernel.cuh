@@ -137,6 +137,7 @@ class Block {
     if constexpr (Reduction::blocks > 1) {
       if (!Reduction::complete(storage_.reduction, place_, stored, thread, reduction_phase_, tCrC)) return;
     }
+    Epilogue::add_biases(arguments_.epilogue, tile, thread, tCrC);
     Epilogue::store(arguments_.out, arguments_.epilogue, tile, stored, storage_.epilogue, storage_.inputs, thread,
                     tCrC);
   }

@@ -54,7 +54,6 @@ struct Family {
     return kernels;
   }
 
-  bool takes_biases() const { return false; }
   bool takes_row_scale(Op op) const { return op == Op::gate_up; }
   bool holds_back_the_next() const { return false; }  // they let it begin before they wait
   bool batch_invariant() const { return false; }

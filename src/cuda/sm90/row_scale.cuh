@@ -22,6 +22,11 @@ struct RowScaleEpilogue : GateUpEpilogue<config, Element> {
     return Base::fill(arguments, problem, operands, encode);
   }
 
+  // Nothing that has factors has biases.
+  template <class Accumulator>
+  static __device__ void add_biases(const Arguments& /*arguments*/, const Tile& /*tile*/, int /*thread*/,
+                                    Accumulator& /*tCrC*/) {}
+
   template <class Accumulator>
   static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int tile_slabs,
                                typename Base::Storage& storage, typename Base::Inputs& /*inputs*/, int thread,
@@ -37,7 +42,7 @@ struct RowScaleEpilogue : GateUpEpilogue<config, Element> {
       scale[slab][0] = row < arguments.tokens ? arguments.row_scale[row] : 0.0F;
       scale[slab][1] = row + 8 < arguments.tokens ? arguments.row_scale[row + 8] : 0.0F;
     }
-    constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
+    constexpr int up = Base::up;
     arguments.combine.dispatch([&](auto act) {
       Base::store_packed(
           out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int row) {

@@ -19,15 +19,25 @@ struct SwapAbEpilogue : NoInputs {
 
   struct Arguments {
     Combine combine;
+    TileBias gate_bias, up_bias;
   };
   struct alignas(1024) Storage {
     Element out[config.store_bytes() / sizeof(Element)];
   };
 
   template <class Encode>
-  static Status fill(Arguments& arguments, const Problem& problem, const Operands& /*operands*/, Encode /*encode*/) {
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
     arguments.combine = Combine(problem.activation);
+    arguments.gate_bias = TileBias(problem, operands, Half::gate);
+    arguments.up_bias = TileBias(problem, operands, Half::up);
     return {};
+  }
+
+  template <class Accumulator>
+  static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
+    const auto first = static_cast<std::uint32_t>(first_column(tile, thread / 128));
+    add_to_rows<config, Stored<Element>>(arguments.gate_bias, first, 0, thread, tCrC);
+    add_to_rows<config, Stored<Element>>(arguments.up_bias, first, 1, thread, tCrC);
   }
 
   // tCrC ((2, 2, tile_m / 8), 2, 1): per 8 tokens, two of column r and two of column r + 8; gate, up.
@@ -43,13 +53,16 @@ struct SwapAbEpilogue : NoInputs {
     fence_async_shared();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
     if (elected) {
-      const int column = tile.n * config.columns() + (config.pingpong() ? 0 : warpgroup * chunk);
-      store_tile_2d(&out, mine, column, tile.first_row);
+      store_tile_2d(&out, mine, first_column(tile, warpgroup), tile.first_row);
       store_commit();
     }
   }
 
  private:
+  static __device__ int first_column(const Tile& tile, int warpgroup) {
+    return tile.n * config.columns() + (config.pingpong() ? 0 : warpgroup * chunk);
+  }
+
   // Of the four matrices of an stmatrix lane l gives the address of row l % 8, a token, of matrix l / 8: the first two
   // are the warp's 16 columns of eight tokens, the others those of the next eight.
   template <class Accumulator, class Act>

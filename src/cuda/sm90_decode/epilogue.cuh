@@ -14,11 +14,6 @@ namespace gatefold::cuda::sm90_decode {
 //     fill         on the host: its arguments of a run
 //     store        by the consumers, with the units of a tile that the block has to add up (reduction.cuh)
 
-inline Bias bias_of(const Problem& problem, const Operands& operands, Half half) {
-  const BiasView view = bias_view(problem, operands, half);
-  return {view.base, view.map};
-}
-
 // The way of a unit's sums to memory, which every epilogue takes: element by element, whatever the output's rows.
 template <Config config, class Element>
 class Output {
@@ -57,8 +52,7 @@ class Output {
   }
 };
 
-// gemm: the sums, rounded. Like gate_up's it is compiled once for each activation, although it applies none: that is
-// the machine code that results/ has the times of.
+// gemm: the sums, rounded.
 template <Config config, class Element>
 struct PlainEpilogue : Output<config, Element> {
   using Base = Output<config, Element>;
@@ -66,31 +60,27 @@ struct PlainEpilogue : Output<config, Element> {
   struct Arguments : Base::Arguments {
     Bias bias;                 // [F]
     std::int32_t columns = 0;  // F
-    ExactCombine combine;
   };
 
   static void fill(Arguments& arguments, const Problem& problem, const Operands& operands) {
     Base::fill(arguments, problem, operands);
     arguments.bias = bias_of(problem, operands, Half::up);
     arguments.columns = static_cast<std::int32_t>(problem.intermediate_size);
-    arguments.combine = ExactCombine(problem.activation);
   }
 
   template <class Units>
   static __device__ void store(const Arguments& arguments, const Geometry& geometry, const Tile<config>& tile,
                                const Units& units) {
-    arguments.combine.dispatch([&](auto /*act*/) {
-      units.for_each([&](int unit, const auto& sums) {
-        Base::for_each_row(geometry, tile, unit, [&](int token, int row, int i) {
-          const int first_column = tile.first_row() + row;
+    units.for_each([&](int unit, const auto& sums) {
+      Base::for_each_row(geometry, tile, unit, [&](int token, int row, int i) {
+        const int first_column = tile.first_row() + row;
 #pragma unroll
-          for (int slab = 0; slab < Config::slabs; ++slab) {
-            const int column = first_column + slab * geometry.slab_rows;
-            if (column >= arguments.columns) continue;
-            const auto sum = [&](int t) { return arguments.bias.template add_to<Element>(sums[slab][i + t], column); };
-            Base::store_pair(arguments, geometry, token, column, sum(0), sum(1));
-          }
-        });
+        for (int slab = 0; slab < Config::slabs; ++slab) {
+          const int column = first_column + slab * geometry.slab_rows;
+          if (column >= arguments.columns) continue;
+          const auto sum = [&](int t) { return arguments.bias.template add_to<Element>(sums[slab][i + t], column); };
+          Base::store_pair(arguments, geometry, token, column, sum(0), sum(1));
+        }
       });
     });
   }

@@ -12,8 +12,7 @@ namespace gatefold::cuda {
 namespace sm90_decode {
 namespace {
 
-// For how many tokens it is chosen (docs/kernels/decode.md); with biases, which no kernel for more tokens takes, for
-// all that the family decode leaves.
+// For how many tokens it is chosen (docs/kernels/decode.md).
 constexpr std::int64_t most_tokens_wanted = 64;
 // Of weights of so many bytes it is the faster of the two from the first token on, else from 9.
 constexpr std::int64_t large_weights = 400'000'000;
@@ -42,7 +41,6 @@ struct Family {
     return {list.begin(), list.end()};
   }
 
-  bool takes_biases() const { return true; }
   bool takes_row_scale(Op /*op*/) const { return false; }
   bool holds_back_the_next() const { return true; }
   bool batch_invariant() const { return true; }
@@ -76,7 +74,7 @@ struct Family {
   Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
     Verdict verdict = require_capability(90, 90, "Hopper, for few tokens: copy engine and warpgroup MMA");
     verdict.min_tokens = weight_bytes(p) >= large_weights ? 1 : 9;
-    if (!p.biases.any()) verdict.max_tokens = most_tokens_wanted;
+    verdict.max_tokens = most_tokens_wanted;
     return verdict;
   }
 
