@@ -18,6 +18,7 @@ The arguments that the operations share:
 * `out` receives the result, and is returned. It must not overlap an input, but for act_and_mul of separate halves,
   which may write over either. Without it a new array is returned.
 * `implementation` forces one by its name ("reference"); None lets Gatefold choose.
+* `batch_invariant=True`: a row's result has the same bits whatever other rows there are, and however many.
 * Biases are vectors of the weights' type, added to the sums in fp32.
 
 Errors name the argument and the two values that disagree, before anything is written: TypeError for what is no array of
@@ -69,18 +70,20 @@ def act_and_mul(gate: Array, up: Array | None = None, *, layout: Layout, activat
 
 
 def gemm(x: Array, weight: Array, *, bias: Array | None = None, out: Array | None = None,
-         implementation: str | None = None) -> Array:  # fmt: skip
+         implementation: str | None = None, batch_invariant: bool = False) -> Array:  # fmt: skip
     """x . weight^T + bias.
 
     x: [T, D], weight: [F, D], bias: [F]. Returns [T, F]. Raises TypeError, ValueError, Error.
     """
     from . import _ops
 
-    return _ops._gemm(x, weight, bias=bias, out=out, implementation=implementation).run()
+    return _ops._gemm(x, weight, bias=bias, out=out, implementation=implementation,
+                      batch_invariant=batch_invariant).run()  # fmt: skip
 
 
 def gemm_gated(x: Array, gate: Array, weight: Array, *, activation: Activation, bias: Array | None = None,
-               out: Array | None = None, implementation: str | None = None) -> Array:  # fmt: skip
+               out: Array | None = None, implementation: str | None = None,
+               batch_invariant: bool = False) -> Array:  # fmt: skip
     """act(gate) * (x . weight^T + bias), with finished gate values.
 
     x: [T, D], gate: [T, F], weight: [F, D], bias: [F]. Returns [T, F]. Raises TypeError, ValueError, Error.
@@ -88,12 +91,12 @@ def gemm_gated(x: Array, gate: Array, weight: Array, *, activation: Activation, 
     from . import _ops
 
     return _ops._gemm_gated(x, gate, weight, activation=activation, bias=bias, out=out,
-                            implementation=implementation).run()  # fmt: skip
+                            implementation=implementation, batch_invariant=batch_invariant).run()  # fmt: skip
 
 
 def gate_up(x: Array, gate: Array, up: Array | None = None, *, layout: Layout, activation: Activation, block: int = 0,
             gate_bias: Array | None = None, up_bias: Array | None = None, out: Array | None = None,
-            implementation: str | None = None) -> Array:  # fmt: skip
+            implementation: str | None = None, batch_invariant: bool = False) -> Array:  # fmt: skip
     """act(x . gate^T + gate_bias) * (x . up^T + up_bias).
 
     x: [T, D], gate, up: [F, D], gate_bias, up_bias: [F]. Packed layouts: gate [2F, D] and gate_bias [2F], bias j for
@@ -102,12 +105,14 @@ def gate_up(x: Array, gate: Array, up: Array | None = None, *, layout: Layout, a
     from . import _ops
 
     return _ops._gate_up(x, gate, up, layout=layout, activation=activation, block=block, gate_bias=gate_bias,
-                         up_bias=up_bias, out=out, implementation=implementation).run()  # fmt: skip
+                         up_bias=up_bias, out=out, implementation=implementation,
+                         batch_invariant=batch_invariant).run()  # fmt: skip
 
 
 def mlp(x: Array, gate: Array, up: Array | None, down: Array, *, layout: Layout, activation: Activation,
         block: int = 0, gate_bias: Array | None = None, up_bias: Array | None = None, down_bias: Array | None = None,
-        out: Array | None = None, implementation: str | None = None) -> Array:  # fmt: skip
+        out: Array | None = None, implementation: str | None = None,
+        batch_invariant: bool = False) -> Array:  # fmt: skip
     """gate_up's result h, then h . down^T + down_bias: the whole block.
 
     As gate_up, and down: [D, F], down_bias: [D]; packed layouts: up is None. Returns [T, D].
@@ -116,4 +121,5 @@ def mlp(x: Array, gate: Array, up: Array | None, down: Array, *, layout: Layout,
     from . import _ops
 
     return _ops._mlp(x, gate, up, down, layout=layout, activation=activation, block=block, gate_bias=gate_bias,
-                     up_bias=up_bias, down_bias=down_bias, out=out, implementation=implementation).run()  # fmt: skip
+                     up_bias=up_bias, down_bias=down_bias, out=out, implementation=implementation,
+                     batch_invariant=batch_invariant).run()  # fmt: skip

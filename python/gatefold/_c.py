@@ -17,6 +17,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 DTYPES = {"float32": 1, "float16": 2, "bfloat16": 3}
 BIASES = {"gate_bias": 1, "up_bias": 2, "down_bias": 4}
+FLAG_BATCH_INVARIANT = 1
 CPU = 1
 
 

@@ -48,6 +48,12 @@ def _figure(name: str, value: object) -> float:
     return number
 
 
+def _truth(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: {value!r}, not True or False")
+    return value
+
+
 def _implementation(implementation: object) -> str | None:
     """A name, or None. The library's strings end at a zero."""
     if implementation is not None and (not isinstance(implementation, str) or "\0" in implementation):

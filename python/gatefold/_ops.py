@@ -11,7 +11,7 @@ from . import _c
 from ._arrays import (
     Operand, aligned_bytes, bias_vector, input_operand, output_operand, require_array, require_matrix, require_shape,
 )  # fmt: skip
-from ._names import _activation, _implementation, _known, _whole
+from ._names import _activation, _implementation, _known, _truth, _whole
 from ._plan import Description, plan_for
 
 
@@ -65,7 +65,7 @@ def _require_halves(gate: np.ndarray, up: object, layout: object) -> np.ndarray 
 
 
 def _call(op, like, like_name, sizes, out_shape, inputs, out, *, layout=None, block=0, activation=None, biases=None,
-          implementation=None) -> _Call:  # fmt: skip
+          implementation=None, batch_invariant=False) -> _Call:  # fmt: skip
     """sizes: (D, F). biases: name -> (vector or None, length)."""
     operands = {name: input_operand(array) for name, array in inputs.items() if array is not None}
     operands["out"] = output_operand(out, out_shape, like, like_name)
@@ -80,6 +80,7 @@ def _call(op, like, like_name, sizes, out_shape, inputs, out, *, layout=None, bl
         op, like.dtype.name, layout, _whole("block", block), name, limit, alpha, beta, *sizes,
         *(ld.get(name, 0) for name in ("x", "gate", "up", "down", "out")),
         sum(_c.BIASES[name] for name in vectors), _implementation(implementation),
+        _truth("batch_invariant", batch_invariant),
     )  # fmt: skip
     return _Call(description, out_shape[0], operands, vectors)
 
@@ -92,16 +93,16 @@ def _act_and_mul(gate, up=None, *, layout, activation, block=0, out=None, implem
                  block=block, activation=_named(activation), implementation=implementation)  # fmt: skip
 
 
-def _gemm(x, weight, *, bias=None, out=None, implementation=None) -> _Call:
+def _gemm(x, weight, *, bias=None, out=None, **options) -> _Call:
     x = require_matrix("x", x)
     weight = require_matrix("weight", weight, x)
     rows = weight.shape[0]
     require_shape("weight", weight, (rows, x.shape[1]), f"x of shape {x.shape}")
     return _call("gemm", x, "x", (x.shape[1], rows), (x.shape[0], rows), {"x": x, "up": weight}, out,
-                 biases={"up_bias": (bias, rows)}, implementation=implementation)  # fmt: skip
+                 biases={"up_bias": (bias, rows)}, **options)  # fmt: skip
 
 
-def _gemm_gated(x, gate, weight, *, activation, bias=None, out=None, implementation=None) -> _Call:
+def _gemm_gated(x, gate, weight, *, activation, bias=None, out=None, **options) -> _Call:
     x = require_matrix("x", x)
     gate = require_matrix("gate", gate, x)
     weight = require_matrix("weight", weight, x)
@@ -110,27 +111,26 @@ def _gemm_gated(x, gate, weight, *, activation, bias=None, out=None, implementat
     require_shape("weight", weight, (rows, x.shape[1]), f"x of shape {x.shape}")
     require_shape("gate", gate, shape, f"x of shape {x.shape} with weight of shape {weight.shape}")
     return _call("gemm_gated", x, "x", (x.shape[1], rows), shape, {"x": x, "gate": gate, "up": weight}, out,
-                 activation=_named(activation), biases={"up_bias": (bias, rows)},
-                 implementation=implementation)  # fmt: skip
+                 activation=_named(activation), biases={"up_bias": (bias, rows)}, **options)  # fmt: skip
 
 
 def _gate_up(x, gate, up=None, *, layout, activation, block=0, gate_bias=None, up_bias=None, out=None,
-             implementation=None) -> _Call:  # fmt: skip
+             **options) -> _Call:  # fmt: skip
     x, gate, up, f = _weights(x, gate, up, layout)
     return _call("gate_up", x, "x", (x.shape[1], f), (x.shape[0], f), {"x": x, "gate": gate, "up": up}, out,
                  layout=layout, block=block, activation=_named(activation),
-                 biases=_half_biases(gate, gate_bias, up_bias, layout), implementation=implementation)  # fmt: skip
+                 biases=_half_biases(gate, gate_bias, up_bias, layout), **options)  # fmt: skip
 
 
 def _mlp(x, gate, up, down, *, layout, activation, block=0, gate_bias=None, up_bias=None, down_bias=None, out=None,
-         implementation=None) -> _Call:  # fmt: skip
+         **options) -> _Call:  # fmt: skip
     x, gate, up, f = _weights(x, gate, up, layout)
     d = x.shape[1]
     down = require_matrix("down", down, x)
     require_shape("down", down, (d, f), f"gate of shape {gate.shape} in layout {layout!r}")
     biases = {**_half_biases(gate, gate_bias, up_bias, layout), "down_bias": (down_bias, d)}
     return _call("mlp", x, "x", (d, f), x.shape, {"x": x, "gate": gate, "up": up, "down": down}, out, layout=layout,
-                 block=block, activation=_named(activation), biases=biases, implementation=implementation)  # fmt: skip
+                 block=block, activation=_named(activation), biases=biases, **options)  # fmt: skip
 
 
 def _named(activation: object) -> object:

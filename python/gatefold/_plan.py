@@ -31,6 +31,7 @@ class Description(NamedTuple):
     ld_out: int
     biases: int
     implementation: str | None
+    batch_invariant: bool
 
     def c_desc(self) -> _c.Desc:
         """The description as the library reads it."""
@@ -54,6 +55,7 @@ class Description(NamedTuple):
             ld_out=self.ld_out,
             implementation=self.implementation.encode() if self.implementation else None,
             biases=self.biases,
+            flags=_c.FLAG_BATCH_INVARIANT if self.batch_invariant else 0,
         )
 
 

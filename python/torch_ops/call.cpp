@@ -41,6 +41,7 @@ Call::Call(gatefold_op op, const Argument& first, const std::string& how) : firs
   desc_.limit = parsed.limit;
   desc_.alpha = parsed.alpha;
   desc_.beta = parsed.beta;
+  desc_.flags = parsed.flags;
   implementation_ = parsed.implementation;
   args_.struct_size = sizeof args_;
 }

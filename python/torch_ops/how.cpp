@@ -46,6 +46,9 @@ void set(How& how, std::string_view key, std::string_view value) {
     how.alpha = number<float>(key, value);
   } else if (key == "beta") {
     how.beta = number<float>(key, value);
+  } else if (key == "batch_invariant") {
+    if (value != "1") refuse(key, value);
+    how.flags |= GATEFOLD_FLAG_BATCH_INVARIANT;
   } else if (key == "implementation") {
     how.implementation = value;
   } else {

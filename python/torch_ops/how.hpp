@@ -15,6 +15,7 @@ struct How {
   float limit = 0;
   float alpha = 0;
   float beta = 0;
+  uint64_t flags = 0;
   std::string implementation;  // "": Gatefold chooses
 };
 

@@ -52,10 +52,10 @@ def _rows(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, tensor.shape[-1])
 
 
-def _pre_activations(x, gate, up, gate_bias, up_bias) -> tuple[Tensor, ...]:
+def _pre_activations(x, gate, up, gate_bias, up_bias, product: str = "") -> tuple[Tensor, ...]:
     """gate and up before the activation: [..., F] each, or [..., 2F] of a packed weight."""
-    first = raw.gemm(x, gate, gate_bias, "")
-    return (first,) if up is None else (first, raw.gemm(x, up, up_bias, ""))
+    first = raw.gemm(x, gate, gate_bias, product)
+    return (first,) if up is None else (first, raw.gemm(x, up, up_bias, product))
 
 
 def _activated(pre: tuple[Tensor, ...], how: How) -> Tensor:
@@ -145,7 +145,7 @@ class GateUp(Function):
     def forward(x, gate, up, gate_bias, up_bias, how, save):
         if not save:
             return raw.gate_up(x, gate, up, gate_bias, up_bias, how.text)
-        pre = _pre_activations(x, gate, up, gate_bias, up_bias)
+        pre = _pre_activations(x, gate, up, gate_bias, up_bias, how.product)
         return _activated(pre, how), *pre
 
     @staticmethod
@@ -179,8 +179,8 @@ class Mlp(Function):
     def forward(x, gate, up, down, gate_bias, up_bias, down_bias, how, save):
         if not save:
             return raw.mlp(x, gate, up, down, gate_bias, up_bias, down_bias, how.text)
-        pre = _pre_activations(x, gate, up, gate_bias, up_bias)
-        return raw.gemm(_activated(pre, how), down, down_bias, ""), *pre
+        pre = _pre_activations(x, gate, up, gate_bias, up_bias, how.product)
+        return raw.gemm(_activated(pre, how), down, down_bias, how.product), *pre
 
     @staticmethod
     def setup_context(ctx, inputs, output):

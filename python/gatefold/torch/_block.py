@@ -43,7 +43,7 @@ class Block(NamedTuple):
         """The layers by name, as the module has them now."""
         return [(name, module._modules[name]) for name in (self.gate, self.up, self.down) if name is not None]
 
-    def run(self, module: nn.Module, x: Tensor, save_pre_activations: bool) -> Tensor:
+    def run(self, module: nn.Module, x: Tensor, save_pre_activations: bool, batch_invariant: bool) -> Tensor:
         """The module's output."""
         layers = module._modules
         gate, down = layers[self.gate], layers[self.down]
@@ -51,7 +51,7 @@ class Block(NamedTuple):
         return mlp(
             x, gate.weight, None if up is None else up.weight, down.weight, layout=self.layout,
             activation=self.activation, gate_bias=gate.bias, up_bias=None if up is None else up.bias,
-            down_bias=down.bias, save_pre_activations=save_pre_activations,
+            down_bias=down.bias, save_pre_activations=save_pre_activations, batch_invariant=batch_invariant,
         )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activ
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
     try:
-        way = known_ways[layout, block, activation, implementation]
+        way = known_ways[layout, block, activation, implementation, False]
     except (KeyError, TypeError):  # unknown, or what can't be a key
         way = how(layout, block, activation, implementation)
     if out is not None:
@@ -39,16 +39,17 @@ def act_and_mul(gate: Tensor, up: Tensor | None = None, *, layout: Layout, activ
 
 
 def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activation, bias: Tensor | None = None,
-               out: Tensor | None = None, implementation: str | None = None) -> Tensor:  # fmt: skip
+               out: Tensor | None = None, implementation: str | None = None,
+               batch_invariant: bool = False) -> Tensor:  # fmt: skip
     """act(gate) * (x . weight^T + bias), with finished gate values.
 
     x: [..., D], gate: [..., F], weight: [F, D], bias: [F]. Returns [..., F].
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
     try:
-        way = known_ways[activation, implementation]
+        way = known_ways[activation, implementation, batch_invariant]
     except (KeyError, TypeError):
-        way = how_activated(activation, implementation)
+        way = how_activated(activation, implementation, batch_invariant)
     if _is_autocast_on():
         x, gate, weight, bias = under_autocast(x, gate, weight, bias)
     if out is not None:
@@ -62,7 +63,8 @@ def gemm_gated(x: Tensor, gate: Tensor, weight: Tensor, *, activation: Activatio
 
 def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout, activation: Activation,
             block: int = 0, gate_bias: Tensor | None = None, up_bias: Tensor | None = None, out: Tensor | None = None,
-            implementation: str | None = None, save_pre_activations: bool = False) -> Tensor:  # fmt: skip
+            implementation: str | None = None, save_pre_activations: bool = False,
+            batch_invariant: bool = False) -> Tensor:  # fmt: skip
     """act(x . gate^T + gate_bias) * (x . up^T + up_bias).
 
     x: [..., D], gate, up: [F, D], gate_bias, up_bias: [F]. Packed layouts: gate [2F, D] and gate_bias [2F], bias j for
@@ -71,12 +73,13 @@ def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout
     Where a gradient is asked for, the backward computes gate and up before the activation again from x;
     save_pre_activations keeps them instead (2F elements per token), for which the forward computes them in memory,
     rounded, and then act_and_mul.
+    batch_invariant: a row of the forward's result has the same bits whatever other rows there are, and however many.
     Raises ValueError for names that are none, RuntimeError for tensors that don't fit.
     """
     try:
-        way = known_ways[layout, block, activation, implementation]
+        way = known_ways[layout, block, activation, implementation, batch_invariant]
     except (KeyError, TypeError):  # unknown, or what can't be a key
-        way = how(layout, block, activation, implementation)
+        way = how(layout, block, activation, implementation, batch_invariant)
     if _is_autocast_on():
         x, gate, up, gate_bias, up_bias = under_autocast(x, gate, up, gate_bias, up_bias)
     if out is not None:
@@ -92,15 +95,15 @@ def gate_up(x: Tensor, gate: Tensor, up: Tensor | None = None, *, layout: Layout
 def mlp(x: Tensor, gate: Tensor, up: Tensor | None, down: Tensor, *, layout: Layout, activation: Activation,
         block: int = 0, gate_bias: Tensor | None = None, up_bias: Tensor | None = None,
         down_bias: Tensor | None = None, out: Tensor | None = None, implementation: str | None = None,
-        save_pre_activations: bool = False) -> Tensor:  # fmt: skip
+        save_pre_activations: bool = False, batch_invariant: bool = False) -> Tensor:  # fmt: skip
     """gate_up's result h, then h . down^T + down_bias: the whole block.
 
     As gate_up, and down: [D, F], down_bias: [D]. Returns [..., D].
     """
     try:
-        way = known_ways[layout, block, activation, implementation]
+        way = known_ways[layout, block, activation, implementation, batch_invariant]
     except (KeyError, TypeError):  # unknown, or what can't be a key
-        way = how(layout, block, activation, implementation)
+        way = how(layout, block, activation, implementation, batch_invariant)
     tensors = (x, gate, up, down, gate_bias, up_bias, down_bias)
     if _is_autocast_on():
         tensors = under_autocast(*tensors)

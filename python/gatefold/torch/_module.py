@@ -19,15 +19,16 @@ class GatedMLP(nn.Module):
     """
 
     def __init__(self, hidden_size: int, intermediate_size: int, *, activation: Activation = "silu", bias: bool = False,
-                 packed: bool = False, save_pre_activations: bool = False, device: torch.device | str | None = None,
-                 dtype: torch.dtype | None = None) -> None:  # fmt: skip
+                 packed: bool = False, save_pre_activations: bool = False, batch_invariant: bool = False,
+                 device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:  # fmt: skip
         super().__init__()
         self.layout = "gate_up" if packed else "separate"
-        how(self.layout, 0, activation, None)  # refuses a name that is none here, not at the first call
+        how(self.layout, 0, activation, None, batch_invariant)  # refuses a wrong one here, not at the first call
         self.hidden_size = hidden_size
         self.intermediate_size = intermediate_size
         self.activation = activation
         self.save_pre_activations = save_pre_activations
+        self.batch_invariant = batch_invariant
         options = {"bias": bias, "device": device, "dtype": dtype}
         if packed:
             self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, **options)
@@ -44,6 +45,7 @@ class GatedMLP(nn.Module):
             x, gate.weight, None if packed else up.weight, self.down_proj.weight, layout=self.layout,
             activation=self.activation, gate_bias=gate.bias, up_bias=None if packed else up.bias,
             down_bias=self.down_proj.bias, save_pre_activations=self.save_pre_activations,
+            batch_invariant=self.batch_invariant,
         )  # fmt: skip
 
     def extra_repr(self) -> str:

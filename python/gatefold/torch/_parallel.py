@@ -25,10 +25,11 @@ class _Parallel:
     mesh: DeviceMesh
     placement: Placement  # of x and of y outside the module
     save_pre_activations: bool
+    batch_invariant: bool
 
 
 def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None = None,
-                save_pre_activations: bool = False) -> nn.Module:  # fmt: skip
+                save_pre_activations: bool = False, batch_invariant: bool = False) -> nn.Module:  # fmt: skip
     """Divides intermediate_size of every gated MLP in `module`, or of `module` itself, over a mesh of one dimension.
 
     Each device keeps its rows of gate and up (of a packed weight its rows of either half) and its columns of down, as
@@ -36,6 +37,8 @@ def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None
     every device gets the whole x, and the parts of y are summed on all (all-reduce). With it x is divided along that
     dimension, in equal parts, and so is y: all-gather before, reduce-scatter after. x may also be a DTensor; then y is
     one.
+
+    save_pre_activations, batch_invariant: as for gatefold.torch.mlp, each device's part of the products.
 
     Weights may be loaded before or after: load_state_dict takes whole tensors or DTensors, and
     torch.distributed.checkpoint reads and writes the state_dict by the global shapes. (A packed weight is in it as a
@@ -65,7 +68,7 @@ def parallelize(module: nn.Module, mesh: DeviceMesh, *, sequence_dim: int | None
     for _, candidate, block in found:
         _divide(candidate, block, mesh)
         vars(candidate).pop("_gatefold", None)
-        candidate._gatefold_parallel = _Parallel(block, mesh, placement, save_pre_activations)
+        candidate._gatefold_parallel = _Parallel(block, mesh, placement, save_pre_activations, batch_invariant)
         candidate.forward = partial(_forward, candidate)
     return module
 
@@ -181,6 +184,7 @@ def _part(module: nn.Module, carried: _Parallel, x: Tensor) -> Tensor:
         x, _local(gate.weight), None if up is None else _local(up.weight), _local(layers[block.down].weight),
         layout=block.layout, activation=block.activation, gate_bias=_local(gate.bias),
         up_bias=None if up is None else _local(up.bias), save_pre_activations=carried.save_pre_activations,
+        batch_invariant=carried.batch_invariant,
     )  # fmt: skip
 
 

@@ -61,10 +61,12 @@ class _Patch:
 
     block: Block
     save_pre_activations: bool
+    batch_invariant: bool
     has_warned: bool = False
 
 
-def patch(model: nn.Module, *, save_pre_activations: bool = False, strict: bool = False) -> PatchReport:
+def patch(model: nn.Module, *, save_pre_activations: bool = False, batch_invariant: bool = False,
+          strict: bool = False) -> PatchReport:  # fmt: skip
     """Lets Gatefold compute every gated MLP in `model`, weights where they are: nothing is copied or repacked.
 
     A module is changed if its forward, traced, is down(act(gate(x)) * up(x)) with plain torch.nn.Linear layers (gate and
@@ -73,7 +75,7 @@ def patch(model: nn.Module, *, save_pre_activations: bool = False, strict: bool 
     multipliers, tensor subclasses, element types. Should a layer become such afterwards, the module steps aside: its
     own forward runs, with one warning.
 
-    save_pre_activations: as for gatefold.torch.mlp, where gradients are computed.
+    save_pre_activations, batch_invariant: as for gatefold.torch.mlp.
     strict: raise RuntimeError, with nothing changed, if a module that looks like a gated MLP would be left alone.
     Raises TypeError for what is no module, ValueError where a module and its configuration disagree.
     """
@@ -98,7 +100,7 @@ def patch(model: nn.Module, *, save_pre_activations: bool = False, strict: bool 
     if strict and report.left_alone:
         raise RuntimeError(f"strict, but modules would be left alone: {report}")
     for module, block in found:
-        module._gatefold = _Patch(block, save_pre_activations)
+        module._gatefold = _Patch(block, save_pre_activations, batch_invariant)
         module.forward = partial(_forward, module)  # unlike a method, it can be pickled
         report._modules.append(module)
     return report
@@ -157,7 +159,7 @@ def _forward(self: nn.Module, x: Tensor) -> Tensor:
         reason = obstacle(name, layer)
         if reason is not None:
             return _step_aside(self, carried, reason, x)
-    return carried.block.run(self, x, carried.save_pre_activations)
+    return carried.block.run(self, x, carried.save_pre_activations, carried.batch_invariant)
 
 
 def _step_aside(module: nn.Module, carried: _Patch, reason: str, x: Tensor) -> Tensor:
