@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cuda/common/combine.cuh"
+#include "cuda/common/stored.cuh"
 #include "cuda/sm80/params.cuh"
 #include "cuda/sm80/ptx.cuh"
 #include "cuda/sm80/raster.hpp"
@@ -20,9 +21,6 @@ template <Config C>
 class Epilogue {
   using Layouts = TileLayouts<C>;
   using Element = typename Layouts::Element;
-  // The same as common/element.cuh names it.
-  using Stored = std::conditional_t<C.dtype == DType::bf16, __nv_bfloat16,
-                                    std::conditional_t<C.dtype == DType::fp16, __half, float>>;
   static constexpr int chunk = 16 / C.element_size();  // elements
   static constexpr int warp_rows = Layouts::warp_part;
   static constexpr int warp_columns = Layouts::warp_out;
@@ -89,7 +87,7 @@ class Epilogue {
         const TileRow row = tile_row<C.gating>(8 * n + thread % 4 * 2 + i);
         const TileBias& bias = row.half == Half::gate ? params_.gate_bias : params_.up_bias;
         if (!bias.is_there()) continue;
-        const float value = bias.at<Stored>(static_cast<std::uint32_t>(first_column + row.line));
+        const float value = bias.at<Stored<Element>>(static_cast<std::uint32_t>(first_column + row.line));
         CUTE_UNROLL
         for (int m = 0; m < cute::size<1>(tCrC); ++m) {
           tCrC(cute::make_coord(i, 0), m, n) += value;

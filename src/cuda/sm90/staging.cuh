@@ -2,18 +2,13 @@
 
 #include <cute/tensor.hpp>
 
-#include <type_traits>
-
 #include "cuda/common/element.cuh"
+#include "cuda/common/stored.cuh"
 #include "cuda/copy_engine/tensor_map.hpp"
 #include "cuda/sm90/pipeline.cuh"
 #include "cuda/sm90/scheduler.cuh"
 
 namespace gatefold::cuda::sm90 {
-
-// CuTe's element type as CUDA's headers, and so common/element.cuh, name it.
-template <class Element>
-using Stored = std::conditional_t<std::is_same_v<Element, cute::bfloat16_t>, __nv_bfloat16, __half>;
 
 // Two results, rounded to the element type, lower address first.
 template <class Element>
