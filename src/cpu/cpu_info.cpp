@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #endif
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -107,6 +108,14 @@ Features find_features() { return {}; }
 const Features& features() {
   static const Features found = find_features();
   return found;
+}
+
+std::int64_t first_level_cache_bytes() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  return std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0L);
+#else
+  return 0;
+#endif
 }
 
 gatefold_device_info device_info() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "gatefold/gatefold.h"
 
 namespace gatefold::cpu {
@@ -15,5 +17,8 @@ struct Features {
   bool amx_bf16 = false;     // and its matrix unit, which this process may use
 };
 const Features& features();
+
+// The first-level data cache of a core; 0: not known.
+std::int64_t first_level_cache_bytes();
 
 }  // namespace gatefold::cpu

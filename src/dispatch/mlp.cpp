@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/row_stride.hpp"
 #if GATEFOLD_WITH_CUDA
 #include "cuda/common/executor.hpp"
 #endif
@@ -14,11 +15,18 @@ namespace {
 
 constexpr std::size_t h = 0;  // the one buffer between the steps, [tokens, F]
 
+// Elements from one row of h to the next.
+std::int64_t ld_h(const Problem& mlp) {
+  if (mlp.device != Device::cpu) return mlp.intermediate_size;
+  const std::int64_t element = size_of(mlp.types.out);
+  return spread_stride(mlp.intermediate_size * element) / element;
+}
+
 Problem gate_up_of(const Problem& mlp) {
   Problem problem = mlp;
   problem.op = Op::gate_up;
   problem.ld_down = 0;
-  problem.ld_out = mlp.intermediate_size;
+  problem.ld_out = ld_h(mlp);
   problem.biases.down = false;
   problem.chunk_tokens = 0;
   return problem;
@@ -40,7 +48,7 @@ Problem down_of(const Problem& mlp) {
   problem.device = mlp.device;
   problem.hidden_size = mlp.intermediate_size;
   problem.intermediate_size = mlp.hidden_size;
-  problem.ld_x = mlp.intermediate_size;
+  problem.ld_x = ld_h(mlp);
   problem.ld_up = mlp.ld_down;
   problem.ld_out = mlp.ld_out;
   problem.biases.up = mlp.biases.down;
@@ -120,7 +128,7 @@ class ComposedMlp final : public Implementation {
   }
 
   std::unique_ptr<Executor> prepare(const Problem& problem) const override {
-    const auto row_bytes = static_cast<std::size_t>(problem.intermediate_size * size_of(problem.types.out));
+    const auto row_bytes = static_cast<std::size_t>(ld_h(problem) * size_of(problem.types.out));
     std::vector<Step> steps;
     steps.push_back({op_step(gate_up_of(problem)), operands_of_gate_up, problem.intermediate_size == 0});
     steps.push_back({op_step(down_of(problem)), operands_of_down});

@@ -213,7 +213,6 @@ constexpr Kernel kernels[] = {{.name = "amx_bf16",
                                .tile_tokens = tile_tokens,
                                .scratch_bytes = scratch_bytes,
                                .multiply = multiply_packed,
-                               .packed_scratch_bytes = scratch_bytes,
                                .packed_tokens = side,
                                .packed_bytes = packed_bytes<Whole>,
                                .pack = pack_tokens<Whole>}};

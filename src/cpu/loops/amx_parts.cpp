@@ -183,7 +183,7 @@ void form_anew(const PanelProduct& p, std::int64_t row, std::int64_t token, unsi
   one.x = p.x + token * p.x_stride;
   one.tokens = 1;
   one.sums = sums;
-  multiply_streams<typename Type::Exact, 1>(one);
+  multiply_streams<FetchedToFirstLevel<typename Type::Exact>, 1>(one);
   for (int r = 0; r < tile_rows_of; ++r) {
     if ((which >> r & 1U) != 0) p.sums[row * p.tokens + token * tile_rows_of + r] = sums[r];
   }
@@ -282,7 +282,6 @@ constexpr Kernel make_parts_kernel(const char* name) {
           .scratch_bytes = scratch_bytes<Type>,
           .multiply = multiply_parts<Type>,
           .few_tokens = few_tokens,
-          .packed_scratch_bytes = scratch_bytes<Type>,
           .packed_tokens = side,
           .packed_bytes = packed_bytes<Type>,
           .pack = pack_tokens<Type>};

@@ -1,12 +1,10 @@
 #include "cpu/loops/avx512_products.hpp"
-#include "cpu/loops/avx512_wide.hpp"
 
 namespace gatefold::cpu {
 namespace {
 
-constexpr Kernel kernels[] = {make_wide_kernel<Float>("avx512", DType::fp32),
-                              make_wide_kernel<Fp16>("avx512", DType::fp16),
-                              make_wide_kernel<BFloat>("avx512", DType::bf16)};
+constexpr Kernel kernels[] = {make_kernel<Float>("avx512", DType::fp32), make_kernel<Fp16>("avx512", DType::fp16),
+                              make_kernel<BFloat>("avx512", DType::bf16)};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "cpu/loops/avx512_wide.hpp"
+#include "cpu/loops/avx512_sums.hpp"
 
 // bf16 by AVX-512 BF16: 32 products at a time, two of them added to each sum. They are rounded to nearest even;
 // subnormal factors count as 0.
@@ -13,21 +13,17 @@ struct Pairs : Avx512Sums {
   static constexpr int pairs = 2;
   static constexpr std::int64_t step = 32;
   static constexpr std::int64_t k_block = 2048;
-  static constexpr std::int64_t wide_from = 192;
-  static constexpr std::int64_t wide_least_depth = 1024;
 
   static GATEFOLD_LOOP Operand load(const Element* from, int /*part*/) { return _mm512_loadu_si512(from); }
   static GATEFOLD_LOOP Operand load_rest(const Element* from, int /*part*/, int count) {
     return _mm512_maskz_loadu_epi16((std::uint32_t{1} << count) - 1U, from);
   }
-  static GATEFOLD_LOOP __m512 as_floats(Operand operand) { return _mm512_castsi512_ps(operand); }
-  static GATEFOLD_LOOP Operand from_floats(__m512 words) { return _mm512_castps_si512(words); }
   static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
   }
 };
 
-constexpr Kernel kernels[] = {make_wide_kernel<Pairs>("avx512_bf16", DType::bf16)};
+constexpr Kernel kernels[] = {make_kernel<Pairs>("avx512_bf16", DType::bf16)};
 
 }  // namespace
 

@@ -10,11 +10,7 @@ namespace {
 struct Fp32Products : Avx512Sums {
   using Operand = __m512;
   static constexpr int pairs = 1;
-  static constexpr std::int64_t wide_from = 64;
-  static constexpr std::int64_t wide_least_depth = 1024;
 
-  static GATEFOLD_LOOP __m512 as_floats(Operand operand) { return operand; }
-  static GATEFOLD_LOOP Operand from_floats(__m512 words) { return words; }
   static GATEFOLD_LOOP Vector multiply_add(Operand a, Operand b, Vector sum) { return _mm512_fmadd_ps(a, b, sum); }
 };
 

@@ -14,17 +14,16 @@ constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory t
 std::int64_t Cut::row_unit() const { return std::max(sums_granule, kernel.tile_rows / multiplied_halves); }
 
 std::int64_t Cut::most_sums_of(std::int64_t tokens) const {
-  return halves * round_up(std::min(most_rows / multiplied_halves * tokens, most_sums / halves), sums_granule);
+  const std::int64_t of_item = most_rows / multiplied_halves * std::min(tokens, most_tokens());
+  return halves * round_up(std::min(of_item, most_sums / halves), sums_granule);
 }
 
 // As many tokens as an item may have, in blocks of equal size, and as many rows as their sums leave room for; less of
 // either until every thread has several items.
 Division Cut::divide(std::int64_t tokens) const {
-  // Blocks of tokens begin where a tile and a packed group do.
-  const std::int64_t token_unit = std::max(kernel.tile_tokens, kernel.packed_tokens);
   const std::int64_t some = std::max<std::int64_t>(tokens, 1);
   Division d;
-  d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens)), token_unit));
+  d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens())), token_unit()));
   const std::int64_t of_panel = d.tokens > few_tokens ? most_rows : most_rows / 2;
   d.rows = std::min(of_panel / multiplied_halves, most_sums / halves / d.tokens / row_unit() * row_unit());
   const auto count = [&] {
@@ -34,7 +33,7 @@ Division Cut::divide(std::int64_t tokens) const {
   };
   while (count() < threads * items_a_thread) {
     if (d.rows <= enough_rows && d.tokens >= 16 * kernel.tile_tokens) {
-      d.tokens = round_up(d.tokens / 2, token_unit);
+      d.tokens = round_up(d.tokens / 2, token_unit());
     } else if (d.rows > row_unit()) {
       d.rows = round_up(d.rows / 2, row_unit());
     } else {

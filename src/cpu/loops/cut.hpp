@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/arithmetic.hpp"
@@ -8,9 +9,8 @@
 // How a run's output is cut into items, each of which one thread computes.
 namespace gatefold::cpu {
 
-constexpr std::int64_t most_tokens = 512;             // of an item
-constexpr std::int64_t most_chunk = 4 * most_tokens;  // of which x is packed at a time
-constexpr std::int64_t sums_granule = 16;             // of elements that the activations work on at a time
+constexpr std::int64_t most_chunk = 2048;  // tokens, of which x is packed or copied at a time
+constexpr std::int64_t sums_granule = 16;  // of elements that the activations work on at a time
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
 
@@ -33,6 +33,10 @@ struct Cut {
 
   // Rows of a half come in so many: then a panel has whole tiles, and its halves have whole granules of sums.
   std::int64_t row_unit() const;
+
+  // Of an item: tokens come in blocks of up to so many, which begin where a tile and a packed group do.
+  std::int64_t token_unit() const { return std::max(kernel.tile_tokens, kernel.packed_tokens); }
+  std::int64_t most_tokens() const { return round_up(kernel.packed_tokens > 0 ? 512 : 256, token_unit()); }
 
   Division divide(std::int64_t tokens) const;
 

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "core/arithmetic.hpp"
+#include "core/row_stride.hpp"
+#include "cpu/cpu_info.hpp"
 #include "cpu/loops/bias.hpp"
 #include "cpu/loops/cut.hpp"
 #include "cpu/loops/executor.hpp"
@@ -27,6 +29,9 @@ constexpr std::int64_t alignment = 64;
 
 // Below so many products, starting the threads costs more than they save.
 constexpr std::int64_t serial_below = std::int64_t{1} << 16;
+
+// Where the first-level cache holds no more, what is fetched goes to the second-level one.
+constexpr std::int64_t small_first_level = 32768;
 
 // No product of sizes overflows with so many: short sums count as 64 terms, since packing fills them up.
 constexpr std::int64_t most_elements = std::int64_t{1} << 58;
@@ -52,11 +57,12 @@ class LoopsExecutor final : public Executor {
               .halves = halves(),
               .multiplied_halves = multiplied_halves(),
               .threads = threads_,
-              .kernel = kernel}) {}
+              .kernel = kernel}),
+        spares_first_level_(first_level_cache_bytes() > 0 && first_level_cache_bytes() <= small_first_level) {}
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
     const std::int64_t most = std::min(max_tokens, token_limit(p_));
-    return static_cast<std::size_t>(packed_size(std::min(most, most_chunk)) + threads_ * memory(most).size);
+    return static_cast<std::size_t>(prepared_size(std::min(most, most_chunk)) + threads_ * memory(most).size);
   }
 
   std::string describe(std::int64_t tokens) const override {
@@ -76,7 +82,7 @@ class LoopsExecutor final : public Executor {
                         p_.hidden_size * p_.intermediate_size < serial_below / operands.tokens;
     std::atomic<std::int64_t> unclaimed{0};
     run_as_team(serial ? 1 : threads_, [&](const Team& team) {
-      std::byte* mine = operands.workspace + packed_size(chunk) + team.number * offsets.size;
+      std::byte* mine = operands.workspace + prepared_size(chunk) + team.number * offsets.size;
       for (std::int64_t first = 0; first < operands.tokens; first += chunk) {
         const Operands part = part_of(operands, first, std::min(chunk, operands.tokens - first));
         run_chunk(part, team, unclaimed, mine, offsets.scratch);
@@ -114,21 +120,41 @@ class LoopsExecutor final : public Executor {
   Memory memory(std::int64_t tokens) const {
     Memory m;
     m.scratch = round_up(cut_.most_sums_of(tokens) * static_cast<std::int64_t>(sizeof(float)), alignment);
-    const std::int64_t scratch = groups(tokens) > 0 ? kernel_.packed_scratch_bytes : kernel_.scratch_bytes;
-    m.size = m.scratch + round_up(scratch, alignment);
+    m.size = m.scratch + round_up(kernel_.scratch_bytes, alignment);
     return m;
   }
 
   // Of packed tokens; 0 where x is read as it is.
   std::int64_t groups(std::int64_t tokens) const {
-    const bool packs =
-        kernel_.packed_tokens > 0 && tokens >= kernel_.packed_from && p_.hidden_size >= kernel_.packed_least_depth;
-    return packs ? ceil_div(tokens, kernel_.packed_tokens) : 0;
+    return kernel_.packed_tokens == 0 ? 0 : ceil_div(tokens, kernel_.packed_tokens);
   }
 
   std::int64_t packed_size(std::int64_t tokens) const {
     const std::int64_t count = groups(tokens);
     return count == 0 ? 0 : count * kernel_.packed_bytes(p_.hidden_size);
+  }
+
+  // Whether x is copied to rows further apart: rows whose lines compete for one set of the first-level cache cost up to
+  // a fifth of the products' speed.
+  bool copies(std::int64_t tokens) const {
+    return kernel_.x_in_place && tokens > 1 && groups(tokens) == 0 && rows_conflict(p_.ld_x * element());
+  }
+
+  std::int64_t copied_stride() const { return spread_stride(round_up(p_.hidden_size * element(), cache_line_bytes)); }
+
+  // Of x, packed or copied.
+  std::int64_t prepared_size(std::int64_t tokens) const {
+    return copies(tokens) ? tokens * copied_stride() : packed_size(tokens);
+  }
+
+  // Where x is read: first row, and bytes from one to the next.
+  struct TokenRows {
+    const std::byte* first;
+    std::int64_t stride;
+  };
+  TokenRows rows_of_x(const Operands& operands) const {
+    if (copies(operands.tokens)) return {operands.workspace, copied_stride()};
+    return {operands.x, p_.ld_x * element()};
   }
 
   PackedX packed(const Operands& operands) const { return {operands.workspace, groups(operands.tokens)}; }
@@ -146,10 +172,7 @@ class LoopsExecutor final : public Executor {
   // By all threads of the team together. Each asks for the rows of the item that it will probably claim next.
   void run_chunk(const Operands& operands, const Team& team, std::atomic<std::int64_t>& unclaimed, std::byte* mine,
                  std::int64_t scratch) const {
-    if (const std::int64_t count = groups(operands.tokens); count > 0) {
-      team.take_part(count, [&](std::int64_t group) { pack(operands, group); });
-      team.wait();
-    }
+    prepare_x(operands, team);
     const Division division = cut_.divide(operands.tokens);
     const auto item = [&](std::int64_t i) {
       const std::int64_t column = i % division.panels * division.rows;
@@ -172,6 +195,20 @@ class LoopsExecutor final : public Executor {
     }
     team.wait();
     if (team.number == 0) unclaimed = 0;
+    team.wait();
+  }
+
+  void prepare_x(const Operands& operands, const Team& team) const {
+    if (const std::int64_t count = groups(operands.tokens); count > 0) {
+      team.take_part(count, [&](std::int64_t group) { pack(operands, group); });
+    } else if (copies(operands.tokens)) {
+      team.take_part(operands.tokens, [&](std::int64_t token) {
+        std::memcpy(operands.workspace + token * copied_stride(), operands.x + token * p_.ld_x * element(),
+                    static_cast<std::size_t>(p_.hidden_size * element()));
+      });
+    } else {
+      return;
+    }
     team.wait();
   }
 
@@ -199,11 +236,13 @@ class LoopsExecutor final : public Executor {
   float* up_of(const Item& item) const { return item.sums + (halves() - 1) * item.half(); }
 
   void multiply_rows_of(const Item& item, const std::byte* const* rows, const std::byte* const* next_rows) const {
+    const TokenRows x = rows_of_x(item.operands);
     kernel_.multiply({.rows = rows,
                       .row_count = multiplied_halves() * item.rows,
                       .next_rows = next_rows,
-                      .x = item.operands.x + item.token * p_.ld_x * element(),
-                      .x_stride = p_.ld_x * element(),
+                      .spares_first_level = spares_first_level_,
+                      .x = x.first + item.token * x.stride,
+                      .x_stride = x.stride,
                       .packed = packed(item.operands),
                       .group = item.token / std::max<std::int64_t>(kernel_.packed_tokens, 1),
                       .tokens = item.tokens,
@@ -261,6 +300,7 @@ class LoopsExecutor final : public Executor {
   const Kernel& kernel_;
   int threads_;
   Cut cut_;
+  bool spares_first_level_;
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ struct PanelProduct {
   const std::byte* const* rows = nullptr;  // of weights: row_count pointers, a multiple of the kernel's tile_rows
   std::int64_t row_count = 0;
   const std::byte* const* next_rows = nullptr;  // as many, which come after these and may be fetched; null: none
+  bool spares_first_level = false;              // what is fetched goes to the second-level cache
   const std::byte* x = nullptr;
   std::int64_t x_stride = 0;  // bytes from one token to the next
   PackedX packed;             // x in place of the two above, if it has groups
@@ -58,16 +59,13 @@ struct Kernel {
   std::int64_t tile_tokens;
   std::int64_t scratch_bytes;
   void (*multiply)(const PanelProduct& product);
+  bool x_in_place = false;  // x is read again and again where it lies, not brought into the scratch first
 
   // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.
   std::int64_t few_tokens = 0;
 
-  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth). A run of fewer
-  // than packed_from tokens, or with shorter sums than packed_least_depth, is not, and has no groups.
-  std::int64_t packed_from = 0;
-  std::int64_t packed_least_depth = 0;
-  std::int64_t packed_scratch_bytes = 0;  // in place of scratch_bytes
-  std::int64_t packed_tokens = 0;         // 0: x is read as it is
+  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth).
+  std::int64_t packed_tokens = 0;  // 0: x is read as it is
   std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;
   void (*pack)(const TokenPack& tokens) = nullptr;
 };

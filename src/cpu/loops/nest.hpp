@@ -103,7 +103,7 @@ GATEFOLD_LOOP std::int64_t multiply_steps(const TileRows<Policy>& rows, const Ti
                                           typename Policy::Vector (&sums)[tokens][tile_rows_of]) {
   for (; k + Policy::step <= end; k += Policy::step) {
 #pragma GCC unroll 4
-    for (int r = 0; r < fetched; ++r) __builtin_prefetch(ahead.row[r] + k, 0, 3);
+    for (int r = 0; r < fetched; ++r) __builtin_prefetch(ahead.row[r] + k, 0, Policy::fetch_locality);
     multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
   }
   return k;
@@ -154,6 +154,22 @@ GATEFOLD_LOOP Block block_from(std::int64_t begin, std::int64_t depth) {
   return {begin, depth - begin < Policy::k_block ? depth - begin : Policy::k_block};
 }
 
+// How rows that come from memory are asked for ahead of their use: into which cache, how far ahead of a row's own use,
+// and from how many tiles of tokens on by those after the first. What is asked for into a first-level cache of 32 KiB,
+// of which x takes 24, drives x out of it (docs/kernels/cpu.md).
+template <class Policy>
+struct FetchedToFirstLevel : Policy {
+  static constexpr int fetch_locality = 3;
+  static constexpr std::int64_t lead_bytes = 1024;
+  static constexpr std::int64_t asking_from = 4;
+};
+template <class Policy>
+struct FetchedToSecondLevel : Policy {
+  static constexpr int fetch_locality = 2;
+  static constexpr std::int64_t lead_bytes = 2048;
+  static constexpr std::int64_t asking_from = 2;
+};
+
 // Whether a block of the first tokens' rows is read in streams of its own (multiply_first_rows): not with blocks of
 // less than 4 KiB, whose streams break off too often.
 template <class Policy>
@@ -161,8 +177,8 @@ constexpr bool first_in_streams = Policy::k_block * static_cast<std::int64_t>(si
 
 // The rows that tiles ask for ahead of their turn: those of this panel, block by block, then the first block of the
 // next panel's. They are a whole block further, and spread over all tiles, so that memory is read while later tokens
-// are multiplied, not only during the first ones. Where the first tokens read in streams, only later ones ask, from
-// three tiles of them on: lines that are asked for while many are on their way are forgotten.
+// are multiplied, not only during the first ones. Where the first tokens read in streams, only later ones ask: lines
+// that are asked for while many are on their way are forgotten.
 struct Later {
   const PanelProduct& panel;
   std::int64_t k_block;
@@ -234,6 +250,11 @@ GATEFOLD_LOOP void widen_token(const typename Policy::Element* x, std::int64_t c
   }
 }
 
+// Floats from one widened token to the next: not a multiple of 4 KiB, whose lines would compete for one set of the
+// cache.
+template <class Policy>
+constexpr std::int64_t widened_stride = Policy::k_block + 16;
+
 // x of a tile's tokens in one block of the sums, where it lies or in the scratch.
 template <class Policy>
 GATEFOLD_LOOP auto tokens_at(const PanelProduct& p, const Block& block, std::int64_t token, std::int64_t count) {
@@ -245,9 +266,9 @@ GATEFOLD_LOOP auto tokens_at(const PanelProduct& p, const Block& block, std::int
   } else {
     auto* widened = reinterpret_cast<float*>(p.scratch);
     for (std::int64_t t = 0; t < count; ++t) {
-      widen_token<Policy>(x + t * stride, block.count, widened + t * Policy::k_block);
+      widen_token<Policy>(x + t * stride, block.count, widened + t * widened_stride<Policy>);
     }
-    return TileTokens<float>{widened, Policy::k_block};
+    return TileTokens<float>{widened, widened_stride<Policy>};
   }
 }
 
@@ -255,12 +276,12 @@ GATEFOLD_LOOP auto tokens_at(const PanelProduct& p, const Block& block, std::int
 template <class Policy>
 GATEFOLD_LOOP std::int64_t asking_passes(std::int64_t passes) {
   if (!first_in_streams<Policy>) return passes;
-  return passes > 3 ? passes - 1 : 0;
+  return passes >= Policy::asking_from ? passes - 1 : 0;
 }
 
 // How far ahead of its use a line is asked for where rows are read from memory.
 template <class Policy>
-constexpr std::int64_t lead = 1024 / static_cast<std::int64_t>(sizeof(typename Policy::Element));
+constexpr std::int64_t lead = Policy::lead_bytes / static_cast<std::int64_t>(sizeof(typename Policy::Element));
 
 // The sums of a panel's first tokens with rows that lie `apart`, to and from a tile's own, [tokens][rows].
 template <int tokens>
@@ -370,7 +391,7 @@ void multiply_one_tile(const PanelProduct& p) {
 }
 
 template <class Policy>
-void multiply_panel(const PanelProduct& p) {
+void multiply_fetching(const PanelProduct& p) {
   static_assert(Policy::k_block % Policy::step == 0 && Policy::step == Policy::lanes * Policy::parts * Policy::pairs);
   static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= 6);
   if (p.tokens <= Policy::tile_tokens) return multiply_one_tile<Policy>(p);
@@ -390,10 +411,16 @@ void multiply_panel(const PanelProduct& p) {
 }
 
 template <class Policy>
+void multiply_panel(const PanelProduct& p) {
+  if (p.spares_first_level) return multiply_fetching<FetchedToSecondLevel<Policy>>(p);
+  multiply_fetching<FetchedToFirstLevel<Policy>>(p);
+}
+
+template <class Policy>
 constexpr Kernel make_kernel(const char* name, DType dtype) {
   const std::int64_t scratch =
-      Policy::in_place ? 0 : Policy::tile_tokens * Policy::k_block * static_cast<std::int64_t>(sizeof(float));
-  return {name, dtype, tile_rows_of, Policy::tile_tokens, scratch, multiply_panel<Policy>};
+      Policy::in_place ? 0 : Policy::tile_tokens * widened_stride<Policy> * static_cast<std::int64_t>(sizeof(float));
+  return {name, dtype, tile_rows_of, Policy::tile_tokens, scratch, multiply_panel<Policy>, Policy::in_place};
 }
 
 }  // namespace
