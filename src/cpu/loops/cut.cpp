@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::int64_t items_a_thread = 8;  // at least, so that no thread waits long for the last one
 constexpr std::int64_t few_tokens = 128;    // with which panels of half as many rows are faster (docs/kernels/cpu.md)
+constexpr std::int64_t short_block = 2048;  // bytes: 128 rows' blocks, and the next ones, leave room in 1 MiB of cache
 constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory too often
 
 }  // namespace
@@ -24,7 +25,8 @@ Division Cut::divide(std::int64_t tokens) const {
   const std::int64_t some = std::max<std::int64_t>(tokens, 1);
   Division d;
   d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens())), token_unit()));
-  const std::int64_t of_panel = d.tokens > few_tokens ? most_rows : most_rows / 2;
+  const bool many_rows = d.tokens > few_tokens && std::min(row_bytes, kernel.block_bytes) <= short_block;
+  const std::int64_t of_panel = many_rows ? most_rows : most_rows / 2;
   d.rows = std::min(of_panel / multiplied_halves, most_sums / halves / d.tokens / row_unit() * row_unit());
   const auto count = [&] {
     d.panels = ceil_div(columns, d.rows);

@@ -26,6 +26,7 @@ struct Division {
 
 struct Cut {
   std::int64_t columns;
+  std::int64_t row_bytes;          // of weights
   std::int64_t halves;             // whose sums an item holds
   std::int64_t multiplied_halves;  // of which so many are products
   std::int64_t threads;

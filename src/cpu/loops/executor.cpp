@@ -54,6 +54,7 @@ class LoopsExecutor final : public Executor {
         kernel_(kernel),
         threads_(thread_limit()),
         cut_({.columns = problem.intermediate_size,
+              .row_bytes = problem.hidden_size * size_of(problem.types.weights),
               .halves = halves(),
               .multiplied_halves = multiplied_halves(),
               .threads = threads_,

@@ -59,7 +59,8 @@ struct Kernel {
   std::int64_t tile_tokens;
   std::int64_t scratch_bytes;
   void (*multiply)(const PanelProduct& product);
-  bool x_in_place = false;  // x is read again and again where it lies, not brought into the scratch first
+  bool x_in_place = false;       // x is read again and again where it lies, not brought into the scratch first
+  std::int64_t block_bytes = 0;  // of a row, which are multiplied with all tokens before the next; 0: the kernel's own
 
   // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.
   std::int64_t few_tokens = 0;

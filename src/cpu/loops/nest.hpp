@@ -420,7 +420,9 @@ template <class Policy>
 constexpr Kernel make_kernel(const char* name, DType dtype) {
   const std::int64_t scratch =
       Policy::in_place ? 0 : Policy::tile_tokens * widened_stride<Policy> * static_cast<std::int64_t>(sizeof(float));
-  return {name, dtype, tile_rows_of, Policy::tile_tokens, scratch, multiply_panel<Policy>, Policy::in_place};
+  const std::int64_t block_bytes = Policy::k_block * static_cast<std::int64_t>(sizeof(typename Policy::Element));
+  return {name,       dtype, tile_rows_of, Policy::tile_tokens, scratch, multiply_panel<Policy>, Policy::in_place,
+          block_bytes};
 }
 
 }  // namespace
