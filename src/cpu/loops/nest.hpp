@@ -321,9 +321,13 @@ void multiply_streams(const PanelProduct& p) {
     for (Block block = block_from<Policy>(0, p.depth); block.count > 0;
          block = block_from<Policy>(block.begin + block.count, p.depth)) {
       const TileTokens<Element> x{reinterpret_cast<const Element*>(p.x) + block.begin, x_stride};
-      const TileRows<Policy> ahead = rows_at<Policy>(p.rows + row, apart, block.begin + lead<Policy>);
-      multiply_tile<Policy, tokens, tile_rows_of>(rows_at<Policy>(p.rows + row, apart, block.begin),
-                                                  {ahead, ahead, block.count}, x, block.count, sums, block.begin == 0);
+      // Beyond a row's end lies the next one, as a rule; after the panel's last rows come the next panel's.
+      const bool beyond = row + 1 == apart && block.begin + block.count == p.depth && p.next_rows != nullptr;
+      TileAhead<Policy> ahead{rows_at<Policy>(p.rows + row, apart, block.begin + lead<Policy>), {}, block.count};
+      if (beyond) ahead.then = rows_at<Policy>(p.next_rows, apart, lead<Policy> - block.count);
+      if (beyond) ahead.turn -= lead<Policy>;
+      multiply_tile<Policy, tokens, tile_rows_of>(rows_at<Policy>(p.rows + row, apart, block.begin), ahead, x,
+                                                  block.count, sums, block.begin == 0);
     }
     SpreadSums<tokens>{p, row, apart}.store(sums);
   }
