@@ -116,12 +116,12 @@ TEST_P(Numeric, ManyTokensOfLongSums) {
 }
 
 // Rows of x, and an mlp's of h, that are a multiple of 4 KiB apart: they may be read from elsewhere. Whole rows and
-// shorter ones, and more tokens than are copied at a time.
+// shorter ones.
 TEST_P(Numeric, RowsAPageApart) {
   Random random = test_random();
   const auto page = static_cast<std::int64_t>(4096 / element_size(GetParam().dtype));
-  for (const std::int64_t T : {2, 7, 40}) {
-    for (const std::int64_t rest : {0, 1, 27}) {
+  for (const std::int64_t T : {2, 21}) {
+    for (const std::int64_t rest : {0, 27}) {
       Spec s = spec(T, page - rest, 33);
       s.padding.x = rest;
       s.shift = rest;
@@ -129,7 +129,6 @@ TEST_P(Numeric, RowsAPageApart) {
     }
     expect_right(spec(T, 33, page), random);
   }
-  if (GetParam().op != GATEFOLD_OP_MLP) expect_right(spec(2050, page, 17), random);
 }
 
 TEST_P(Numeric, EmptySizesSucceedAndEmptySumsAreZero) {
