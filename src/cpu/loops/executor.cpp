@@ -138,7 +138,9 @@ class LoopsExecutor final : public Executor {
   // Whether x is copied to rows further apart: rows whose lines compete for one set of the first-level cache cost up to
   // a fifth of the products' speed.
   bool copies(std::int64_t tokens) const {
-    return kernel_.x_in_place && tokens > 1 && groups(tokens) == 0 && rows_conflict(p_.ld_x * element());
+    // Of the remainder: the leading dimension of a single row may be one whose bytes overflow.
+    const bool conflict = rows_conflict(p_.ld_x % conflict_bytes * element());
+    return kernel_.x_in_place && tokens > 1 && groups(tokens) == 0 && conflict;
   }
 
   std::int64_t copied_stride() const { return spread_stride(round_up(p_.hidden_size * element(), cache_line_bytes)); }
