@@ -140,7 +140,7 @@ class LoopsExecutor final : public Executor {
   bool copies(std::int64_t tokens) const {
     // Of the remainder: the leading dimension of a single row may be one whose bytes overflow.
     const bool conflict = rows_conflict(p_.ld_x % conflict_bytes * element());
-    return kernel_.x_in_place && tokens > 1 && groups(tokens) == 0 && conflict;
+    return kernel_.x_in_place && tokens > 1 && conflict;
   }
 
   std::int64_t copied_stride() const { return spread_stride(round_up(p_.hidden_size * element(), cache_line_bytes)); }
