@@ -37,7 +37,7 @@ struct Whole {
 };
 constexpr std::int64_t block = Whole::block;
 
-// From so many tokens on rows are copied; measured (docs/kernels/cpu.md).
+// From so many tokens on rows are copied; measured (docs/kernels/cpu_log.md).
 constexpr std::int64_t many_tokens = 96;
 
 // Bytes of x that stay in the second-level cache beside the sums, and needn't be fetched.

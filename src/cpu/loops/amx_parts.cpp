@@ -27,7 +27,7 @@ namespace {
 // With more tokens, x of a span leaves the second-level cache before the next 32 rows.
 constexpr std::int64_t many_tokens = 160;
 
-// Up to so many tokens FMA's loops are faster: they read memory at its full speed. Measured (docs/kernels/cpu.md).
+// Up to so many tokens FMA's loops are faster: they read memory at its full speed. Measured (docs/kernels/cpu_log.md).
 constexpr std::int64_t few_tokens = 6;
 
 // Bytes of x that stay in the second-level cache for all spans of 32 rows.

@@ -115,7 +115,7 @@ struct Rows {
 };
 
 // Asks for rows that come later, to the second-level cache, a line of each of four rows at a time: the processor's own
-// fetch follows four consecutive streams best (docs/kernels/cpu.md).
+// fetch follows four consecutive streams best (docs/kernels/cpu_log.md).
 class Fetcher {
  public:
   Fetcher() = default;

@@ -6,7 +6,7 @@ namespace gatefold::cpu {
 namespace {
 
 constexpr std::int64_t items_a_thread = 8;  // at least, so that no thread waits long for the last one
-constexpr std::int64_t few_tokens = 128;    // with which panels of half as many rows are faster (docs/kernels/cpu.md)
+constexpr std::int64_t few_tokens = 128;    // with which panels of half as many rows are faster (cpu_log.md)
 constexpr std::int64_t short_block = 2048;  // bytes: 128 rows' blocks, and the next ones, leave room in 1 MiB of cache
 constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory too often
 

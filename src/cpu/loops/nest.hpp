@@ -156,7 +156,7 @@ GATEFOLD_LOOP Block block_from(std::int64_t begin, std::int64_t depth) {
 
 // How rows that come from memory are asked for ahead of their use: into which cache, how far ahead of a row's own use,
 // and from how many tiles of tokens on by those after the first. What is asked for into a first-level cache of 32 KiB,
-// of which x takes 24, drives x out of it (docs/kernels/cpu.md).
+// of which x takes 24, drives x out of it (docs/kernels/cpu_log.md).
 template <class Policy>
 struct FetchedToFirstLevel : Policy {
   static constexpr int fetch_locality = 3;
@@ -308,7 +308,7 @@ struct SpreadSums {
 
 // Weights that come from memory are read fastest in as many streams as a tile has rows, each of consecutive rows: that
 // is what the processor's own fetch follows best. It is helped by asking for lines a little ahead
-// (docs/kernels/cpu.md).
+// (docs/kernels/cpu_log.md).
 //
 // A panel with the tokens of one tile: each row from one end to the other.
 template <class Policy, int tokens>
