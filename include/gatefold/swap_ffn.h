@@ -45,8 +45,7 @@ typedef struct gatefold_swap_ffn_desc {
   int64_t k_ffn;
   double eps;  // positive and finite
 
-  // The step by its name, or null. On the CPU there is "cpu". On CUDA devices there is "fused", which is taken by name
-  // alone: it has not been seen right on a GPU yet, and without the name a plan is refused with a message.
+  // The step by its name, or null, which takes the device's only one: "cpu" on the CPU, "fused" on CUDA devices.
   const char* implementation;
 } gatefold_swap_ffn_desc;
 

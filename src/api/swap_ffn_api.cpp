@@ -27,7 +27,7 @@ Status check_buffer(const char* name, gatefold_status code, const void* data, st
   return {};
 }
 
-// The step of a device by its name; "": whichever may be chosen without one.
+// The step of a device by its name; "": the only one.
 Status make_executor(const swap_ffn::Config& config, std::string_view name,
                      std::unique_ptr<swap_ffn::Executor>& executor) {
   const std::string_view only = config.device == Device::cpu ? "cpu" : "fused";
@@ -40,11 +40,6 @@ Status make_executor(const swap_ffn::Config& config, std::string_view name,
     return {};
   }
 #if GATEFOLD_WITH_CUDA
-  if (name.empty()) {
-    return unsupported(
-        "device: cuda has one Swap-FFN step, \"fused\", which has not been seen right on a GPU yet: it is "
-        "taken by name alone (implementation)");
-  }
   executor = swap_ffn::make_cuda_executor(config);
   return {};
 #else

@@ -147,7 +147,7 @@ void SwapFfnFiles::add_to(CLI::App& app, bool required) {
   app.add_option("--eps", eps, "Of the RMS norms")->capture_default_str();
   app.add_option("--dtype", dtype, "fp32, fp16 or bf16; default: the files', others convert them");
   app.add_option("--device", device, "cpu or cuda")->capture_default_str();
-  app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda, which is taken by name alone");
+  app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda; default: the device's");
 }
 
 void SwapFfnSizes::add_to(CLI::App& app) {
@@ -164,7 +164,7 @@ void SwapFfnSizes::add_to(CLI::App& app) {
   app.add_option("--eps", desc.eps, "Of the RMS norms")->capture_default_str();
   app.add_option("--dtype", dtype, "fp32, fp16 or bf16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda")->capture_default_str();
-  app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda, which is taken by name alone");
+  app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda; default: the device's");
   app.add_option("--seed", seed, "Of the data")->capture_default_str();
 }
 
