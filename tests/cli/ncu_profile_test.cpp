@@ -94,6 +94,17 @@ TEST(NcuProfile, TellsTheUnfusedStepByItsOrder) {
   EXPECT_NEAR(of(profiles, "gemm down").sum.tensor_core_share, 0.54, 1e-12);
 }
 
+// As ncu 2025.3 does on its own account.
+TEST(NcuProfile, TellsBothStepsWhereTheFirstNamespaceIsLeftOut) {
+  const std::string file = with("gatefold::", "void ");
+  const std::vector<KernelProfile> kernels = read_ncu_csv(file);
+  EXPECT_EQ(of(profile_of_fused(kernels, file), "gate_up, 1/rms, silu").kernels, 2);
+  const std::vector<PassProfile> unfused = profile_of_unfused(
+      kernels, {{"start"}, {"rms"}, {"gemm gate", true}, {"gemm up", true}, {"act"}, {"gemm down", true}}, file);
+  EXPECT_EQ(unfused.size(), 6U);
+  EXPECT_EQ(of(unfused, "gemm down").kernels, 2);
+}
+
 TEST(NcuProfile, RefusesAnotherOrder) {
   const std::vector<KernelProfile> kernels = read_ncu_csv(fixture);
   expect_refused([&] { profile_of_unfused(kernels, {{"start"}, {"silu"}}, fixture); }, "pass \"silu\"");

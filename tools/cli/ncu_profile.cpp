@@ -143,8 +143,15 @@ std::string fused_pass(const std::string& name) {
   return known == passes.end() ? "" : known->second;
 }
 
-// By default ncu writes the last namespace of a name alone: swap_ffn::start_kernel.
-bool is_ours(const KernelProfile& kernel) { return has(kernel.name, "gatefold") || !fused_pass(kernel.name).empty(); }
+// ncu leaves out the first of a name's namespaces, here gatefold: "void cuda::sm90::kernel<..>", or all but the last:
+// "void sm90::kernel<..>", "swap_ffn::start_kernel".
+bool is_ours(const KernelProfile& kernel) {
+  static constexpr std::array<std::string_view, 7> namespaces{
+      "gatefold::", "cli::", "cuda::", "swap_ffn::", "sm90::", "sm80::", "simt::"};
+  std::string_view name = kernel.name;
+  if (constexpr std::string_view result = "void "; name.starts_with(result)) name.remove_prefix(result.size());
+  return std::ranges::any_of(namespaces, [&](std::string_view first) { return name.starts_with(first); });
+}
 
 void add_to(std::vector<PassProfile>& profiles, const std::string& pass, const KernelProfile& kernel) {
   auto place = std::ranges::find(profiles, pass, &PassProfile::pass);
