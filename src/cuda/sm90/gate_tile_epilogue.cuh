@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/sm90/epilogue.cuh"
 
 namespace gatefold::cuda::sm90 {
@@ -143,11 +145,40 @@ struct GateTileEpilogue : Staging<config, Element> {
     }
   }
 
-  // A warp reads its 16 rows of 16 columns of gate, as the accumulators are laid out, and writes h to the same place.
-  // The next 16 columns are on their way meanwhile.
+  // A warp reads its 16 rows of gate, as the accumulators are laid out, and writes h to the same place.
   template <class Accumulator, class Act>
   static __device__ void combine_slab(Element* staging, int thread, const Accumulator& tCrC, Act act, int pass,
                                       int slab) {
+    if constexpr (std::is_same_v<Act, FourSilu> && config.has_producers()) {
+      if (within(staging, thread, Act::least)) return combine_blocks<true>(staging, thread, tCrC, act, pass, slab);
+    }
+    combine_blocks<false>(staging, thread, tCrC, act, pass, slab);
+  }
+
+  // Whether none of the warp's gate values is NaN or below `least`. By the whole warp.
+  static __device__ bool within(const Element* staging, int thread, float least) {
+    using Two = std::conditional_t<std::is_same_v<Stored<Element>, __half>, __half2, __nv_bfloat162>;
+    const auto lane = Buffer::lane_place(thread);
+    Two smallest;
+#pragma unroll
+    for (int c = 0; c < Buffer::width; c += 16) {
+      std::uint32_t gate[4];
+      Buffer::load_block(staging, lane, c, gate);
+#pragma unroll
+      for (int i = 0; i < (c + 8 == Buffer::width ? 2 : 4); ++i) {
+        const Two pair = reinterpret_cast<const Two&>(gate[i]);
+        smallest = c + i == 0 ? pair : __hmin2_nan(smallest, pair);
+      }
+    }
+    float values[2];
+    Word<Stored<Element>>::unpack(reinterpret_cast<const std::uint32_t&>(smallest), values);
+    return __all_sync(~0U, values[0] >= least && values[1] >= least) != 0;
+  }
+
+  // 16 columns at a time; the next 16 are on their way meanwhile.
+  template <bool together, class Accumulator, class Act>
+  static __device__ void combine_blocks(Element* staging, int thread, const Accumulator& tCrC, Act act, int pass,
+                                        int slab) {
     using namespace cute;
     constexpr int width = Buffer::width;
     const auto lane = Buffer::lane_place(thread);
@@ -159,14 +190,33 @@ struct GateTileEpilogue : Staging<config, Element> {
       if (c + 16 < width) Buffer::load_block(staging, lane, c + 16, next);
       std::uint32_t h[4];
 #pragma unroll
-      for (int i = 0; i < (c + 8 == width ? 2 : 4); ++i) {  // (rows r, r + 8) x (columns c, c + 8)
-        const int row = i % 2;
+      for (int i = 0; i < (c + 8 == width ? 2 : 4); i += 2) {  // columns c or c + 8, and their neighbours
         const int group = (pass * width + c) / 8 + i / 2;
-        float g[2];
-        Word<Stored<Element>>::unpack(gate[i], g);
-        const Pair pair =
-            act(g[0], tCrC(make_coord(0, row, group), slab, 0), g[1], tCrC(make_coord(1, row, group), slab, 0));
-        h[i] = pack<Element>(pair.low, pair.high);
+        float g[4];  // rows r and r + 8
+        float u[4];
+        float values[4];
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          float pair[2];
+          Word<Stored<Element>>::unpack(gate[i + row], pair);
+#pragma unroll
+          for (int column = 0; column < 2; ++column) {
+            g[2 * row + column] = pair[column];
+            u[2 * row + column] = tCrC(make_coord(column, row, group), slab, 0);
+          }
+        }
+        if constexpr (together) {
+          Act::gated(g, u, values);
+        } else {
+#pragma unroll
+          for (int row = 0; row < 2; ++row) {
+            const Pair pair = act(g[2 * row], u[2 * row], g[2 * row + 1], u[2 * row + 1]);
+            values[2 * row] = pair.low;
+            values[2 * row + 1] = pair.high;
+          }
+        }
+        h[i] = pack<Element>(values[0], values[1]);
+        h[i + 1] = pack<Element>(values[2], values[3]);
       }
       Buffer::store_block(staging, lane, c, h);
 #pragma unroll
