@@ -33,6 +33,15 @@ __device__ __forceinline__ std::uint64_t evict_first_policy() {
   return policy;
 }
 
+// For what is read again and again, but together doesn't fit L2, each half of which has a copy of its own: three lines
+// of four are the last to leave, and the others the first, so that these don't drive each other out
+// (docs/swap_ffn_log.md).
+__device__ __forceinline__ std::uint64_t mostly_kept_policy() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, 0.75;" : "=l"(policy));
+  return policy;
+}
+
 // 16 bytes from memory that may also be written by this kernel, or nothing in particular if not wanted. A predicate in
 // place of a branch lets the loads around it be issued back to back. On 9.0 and later they are the last to leave L2,
 // though nobody reads them again: measured, that is faster (docs/kernels/elementwise.md).

@@ -84,6 +84,15 @@ __device__ inline void load_tile_3d_multicast(const CUtensorMap* map, std::uint6
                                               int c1, int c2, std::uint16_t blocks) {
   load_tile_3d_multicast(map, shared_address(barrier), shared_address(shared), c0, c1, c2, blocks);
 }
+__device__ inline void load_tile_3d_multicast(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0,
+                                              int c1, int c2, std::uint16_t blocks, std::uint64_t policy) {
+  delay();
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%3, %4, %5}], [%2], %6, %7;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "h"(blocks), "l"(policy)
+      : "memory");
+}
 
 __device__ inline void store_tile_2d(const CUtensorMap* map, const void* shared, int c0, int c1) {
   delay();

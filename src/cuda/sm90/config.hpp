@@ -59,6 +59,11 @@ struct Config {
   // The tokens are dealt out among the rows of tiles in pieces of so many: of the wgmma's 64 rows, whole boxes.
   constexpr int token_quantum() const { return swap_ab ? tile_m : box_rows() > 64 ? box_rows() : 64; }
 
+  // Tiles for products that memory bounds, where all tokens may be in one row of them: the weights are then read once.
+  constexpr bool weights_may_pass_once() const {
+    return cluster_m == 1 && (product == Product::plain ? tile_m <= 128 : swap_ab && tile_m <= 96);
+  }
+
   static constexpr int swizzle_bytes = 128;  // of a row
   constexpr int tile_k() const { return swizzle_bytes / operand_bytes; }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * swizzle_bytes; }

@@ -97,6 +97,9 @@ class Loader {
 
   __device__ bool brings_tokens() const { return load_ == Load::tokens; }
 
+  // Those of a single row of tiles are read once: let them be the first to leave L2, so that the tokens stay there.
+  __device__ bool weights_pass_once() const { return geometry_.m_tiles == 1; }
+
   // This thread's load of a k-step.
   __device__ void bring(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
     if (brings_tokens()) {
@@ -124,15 +127,18 @@ class Loader {
     }
   }
 
-  __device__ void bring_strip(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
+  // policy: of the weights in L2, or nothing.
+  template <class... Policy>
+  __device__ void bring_strip(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full,
+                              Policy... policy) const {
     const int k = column_of(step);
     Element* b = slots.b + slot * Slots::b_elements + strip() * strip_rows * config.tile_k();
     for_each_box(tile, [&](const CUtensorMap& map, int row_in_strip, int row, int repetition) {
       Element* to = b + row_in_strip * config.tile_k();
       if constexpr (config.cluster_m == 1) {
-        load_tile_3d(&map, full, to, k, row, repetition);
+        load_tile_3d(&map, full, to, k, row, repetition, policy...);
       } else {
-        load_tile_3d_multicast(&map, full, to, k, row, repetition, place_.weight_sharers());
+        load_tile_3d_multicast(&map, full, to, k, row, repetition, place_.weight_sharers(), policy...);
       }
     });
   }

@@ -31,6 +31,17 @@ class Producer {
 
   // Fills the ring with its load of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
+    if constexpr (config.weights_may_pass_once()) {
+      if (loader_.weights_pass_once()) return load_by(tile, k_steps, position, ptx::evict_first_policy());
+    }
+    load_by(tile, k_steps, position);
+  }
+
+ protected:
+  // policy: of the weights in L2, or nothing.
+  template <class... Policy>
+  __device__ void load_by(const Tile& tile, int k_steps, RingPosition<config.stages>& position,
+                          Policy... policy) const {
     TileBoxes own;
     TileBoxes& boxes = config.few_registers() ? storage_[producer_load<config>()] : own;
     boxes = loader_.boxes_of(tile);
@@ -40,13 +51,12 @@ class Producer {
                     [&](int step, int slot) { loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]); });
     } else {
       for_each_step(k_steps, position, [&](int step, int slot) {
-        loader_.bring_strip(boxes, step, slot, slots_, &ring_.full[slot]);
+        loader_.bring_strip(boxes, step, slot, slots_, &ring_.full[slot], policy...);
         barrier_arrive(&ring_.full[slot]);
       });
     }
   }
 
- protected:
   const Loader<config, Element>& loader_;
 
  private:
@@ -64,7 +74,8 @@ class Producer {
   Storage& storage_;
 };
 
-// The same of settled weights: they come into the ring, as many slots as it has, while the kernel before ends.
+// The same of settled weights, of which a step reads the same ones many times over: they come into the ring, as many
+// slots as it has, while the kernel before ends, and most of them stay in L2.
 template <Config config, class Element>
 class ProducerOfSettledWeights : public Producer<config, Element> {
  public:
@@ -72,6 +83,10 @@ class ProducerOfSettledWeights : public Producer<config, Element> {
 
   __device__ void begin(const Tile& /*first*/) const {
     if (this->loader_.brings_tokens()) wait_for_previous_grid();
+  }
+
+  __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
+    this->load_by(tile, k_steps, position, ptx::mostly_kept_policy());
   }
 };
 
