@@ -7,6 +7,7 @@ TARGETS = ["gatefold_cuda_tests"]
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
+SPECIAL_GATES = "*SpecialSums*gemm_gated*sm90*"
 BIASES = "*Biases*sm90*"
 SM80 = "*Products*sm80*:*Exact*sm80*:*RelativeL2*sm80*"
 DECODE = "*Products*decode*:*Exact*decode*:*Numeric*decode*:*LeadingDimensions*decode*"
@@ -77,6 +78,15 @@ BUGS = [
         "load(arguments, tile, warpgroup, 0, 0, slab, storage, inputs);", GATED),
     Bug("sm90", "walks the gate values by the output's rows", "src/cuda/sm90/gate_tile_epilogue.cuh",
         "operands.gate, problem.ld_gate", "operands.gate, problem.ld_out", GATED),
+    Bug("sm90", "gives a column the denominator of the one beside it", "src/cuda/common/combine.cuh",
+        "of_low * p[1] * u[0]", "of_low * p[0] * u[0]", GATED),
+    Bug("sm90", "takes four columns together whatever their gate values", "src/cuda/sm90/gate_tile_epilogue.cuh",
+        "values[0] >= least && values[1] >= least", "values[0] >= least || lane.row < 64", SPECIAL_GATES),
+    Bug("sm90", "stores a swap-AB tile's second 64 columns over its first", "src/cuda/sm90/swap_ab_epilogue.cuh",
+        "tile.n * config.columns() + slab * Buffer::chunk", "tile.n * config.columns() + 0 * slab", SM90),
+    Bug("sm90", "adds the first slab's biases to a swap-AB tile's second", "src/cuda/sm90/swap_ab_epilogue.cuh",
+        "static_cast<std::uint32_t>(first_column(tile, slab))", "static_cast<std::uint32_t>(first_column(tile, 0))",
+        BIASES),
     Bug("sm90", "swaps gate and up of swap-AB tiles", "src/cuda/sm90/swap_ab_epilogue.cuh",
         "act(tCrC(make_coord(0, column, group), 0, 0), tCrC(make_coord(0, column, group), 1, 0),",
         "act(tCrC(make_coord(0, column, group), 1, 0), tCrC(make_coord(0, column, group), 0, 0),", SM90),

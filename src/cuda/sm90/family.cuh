@@ -28,6 +28,8 @@ inline constexpr Config tile_128x256{.tile_m = 128, .tile_n = 256, .stages = 4, 
 inline constexpr Config tile_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_m = 2};
 inline constexpr Config tile_128x192{
     .tile_m = 128, .tile_n = 192, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
+inline constexpr Config tile_128x128{
+    .tile_m = 128, .tile_n = 128, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x160{
     .tile_m = 128, .tile_n = 160, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x144{
@@ -76,10 +78,9 @@ constexpr Kernel kernel_of(double teraflops) {
 }
 
 // Their rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
-// cost_model.cpp; those of 256x176 in pairs, 128x256 and 128x224 sharing weights, which only gemm has, are in
-// proportion. That of 128x128 with divided sums is not: no cell that it is near the best in has arithmetic for a bound,
-// and it reaches 607 where it has (12288 x 28672, 768 tokens). 256x224 and 256x208 have one rate, since the fit leaves
-// open which is faster: rounds decide.
+// cost_model.cpp. That of 128x128 with divided sums is not: no cell that it is near the best in has arithmetic for a
+// bound, and it reaches 607 where it has (12288 x 28672, 768 tokens). 256x224 and 256x208 have one rate, since the fit
+// leaves open which is faster: rounds decide.
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(733.5),   kernel_of<tile_256x208, E, Product::gate_up>(733.5),
@@ -97,17 +98,9 @@ constexpr std::array gated_kernels{
     kernel_of<tile_208x128, E, Product::gate_up>(687.5),   kernel_of<four_208x128, E, Product::gate_up>(710.5),
 };
 
-template <class E>
-constexpr std::array plain_kernels{
-    kernel_of<tile_256x224, E, Product::plain>(733.5),   kernel_of<tile_256x208, E, Product::plain>(733.5),
-    kernel_of<tile_256x192, E, Product::plain>(728.0),   kernel_of<tile_256x176, E, Product::plain>(692.5),
-    kernel_of<tile_128x256, E, Product::plain>(700.0),   kernel_of<tile_128x224, E, Product::plain>(690.0),
-    kernel_of<single_128x128, E, Product::plain>(651.0),
-};
-
-// gemm's tiles, and two ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and there
-// the other warpgroup multiplies meanwhile. The rates are those of the same tiles above; what the kernels reach is in
-// results/h200/gemm_gated_tiles.json.
+// gemm's larger tiles, and two ping-pong ones: the activation is of as many columns as the product, twice gate_up's,
+// and there the other warpgroup multiplies meanwhile. The rates are those of the same tiles above; what the kernels
+// reach is in results/h200/gemm_gated_tiles.json.
 template <class E>
 constexpr std::array gated_by_memory_kernels{
     kernel_of<tile_256x224, E, Product::gated_by_memory>(733.5),

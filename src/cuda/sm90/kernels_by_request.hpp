@@ -2,14 +2,14 @@
 
 #include "cuda/sm90/kernels.hpp"
 
-// Kernels beside those that every product chooses among. One translation unit each, so that they compile side by side.
+// Kernels beside those that every problem chooses among. One translation unit each, so that they compile side by side.
 namespace gatefold::cuda::sm90 {
 
 // gate_up with a factor for each token (row_scale.cuh): of problems that have one, whose weights are settled.
 std::span<const Kernel> bf16_row_scale_kernels();
 std::span<const Kernel> fp16_row_scale_kernels();
 
-// gemm with divided sums, where a product has few tiles: by name alone, until they have been measured.
+// gemm with divided sums, where a product has few tiles.
 std::span<const Kernel> bf16_divided_plain_kernels();
 std::span<const Kernel> fp16_divided_plain_kernels();
 // The same for settled weights.

@@ -35,8 +35,6 @@ Product product_of(Op op) {
   return op == Op::gemm_gated ? Product::gated_by_memory : Product::plain;
 }
 
-constexpr bool by_name_alone(const Config& config) { return config.product == Product::plain && config.split_k > 1; }
-
 struct Family {
   using Kernel = sm90::Kernel;
   using Machine = sm90::Machine;
@@ -99,10 +97,7 @@ struct Family {
 
   const Kernel* choose(std::span<const Kernel> kernels, const Problem& p, std::int64_t tokens,
                        const Machine& machine) const {
-    // What is taken by name alone comes last, and is there alone when its name was given.
-    const auto by_name = std::ranges::find_if(kernels, [](const Kernel& k) { return by_name_alone(k.config); });
-    const auto others = static_cast<std::size_t>(by_name - kernels.begin());
-    return sm90::choose(others == 0 ? kernels : kernels.first(others), p, tokens, machine);
+    return sm90::choose(kernels, p, tokens, machine);
   }
 
   std::string describe(const Kernel& kernel, const Problem& p, std::int64_t tokens, const Machine& machine) const {

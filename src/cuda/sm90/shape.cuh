@@ -48,6 +48,10 @@ struct EpilogueOf<Product::gate_up, true, config, Element> {
   using Type = SwapAbEpilogue<config, Element>;
 };
 template <Config config, class Element>
+struct EpilogueOf<Product::plain, true, config, Element> {
+  using Type = PlainSwapAbEpilogue<config, Element>;
+};
+template <Config config, class Element>
 struct EpilogueOf<Product::gated_by_memory, false, config, Element> {
   using Type = GateTileEpilogue<config, Element>;
 };
