@@ -21,6 +21,8 @@ from pathlib import Path
 
 import torch
 
+from c_interface import Args, Desc
+
 MODELS = {  # hidden size, intermediate size, layers
     "llama3.1-8b": (4096, 14336, 32),
     "llama3.2-1b": (2048, 8192, 16),
@@ -28,22 +30,6 @@ MODELS = {  # hidden size, intermediate size, layers
 }
 DTYPES = {"fp32": (1, torch.float32), "fp16": (2, torch.float16), "bf16": (3, torch.bfloat16)}
 GATE_UP, MLP, CPU, SEPARATE, SILU = 4, 5, 1, 1, 1
-
-
-class Desc(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("op", ctypes.c_int), ("dtype", ctypes.c_int),
-                ("device", ctypes.c_int), ("layout", ctypes.c_int), ("block", ctypes.c_int64),
-                ("activation", ctypes.c_int), ("limit", ctypes.c_float), ("alpha", ctypes.c_float),
-                ("beta", ctypes.c_float), ("hidden_size", ctypes.c_int64), ("intermediate_size", ctypes.c_int64),
-                ("ld_x", ctypes.c_int64), ("ld_gate", ctypes.c_int64), ("ld_up", ctypes.c_int64),
-                ("ld_down", ctypes.c_int64), ("ld_out", ctypes.c_int64), ("implementation", ctypes.c_char_p)]
-
-
-class Args(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("tokens", ctypes.c_int64), ("x", ctypes.c_void_p),
-                ("gate", ctypes.c_void_p), ("up", ctypes.c_void_p), ("down", ctypes.c_void_p),
-                ("out", ctypes.c_void_p), ("workspace", ctypes.c_void_p), ("workspace_size", ctypes.c_size_t),
-                ("stream", ctypes.c_void_p)]
 
 
 class Layers:

@@ -20,10 +20,9 @@ struct EachColumn {
   }
 };
 
-// silu of four columns with one reciprocal: 1/p = qrs / (pqrs). The special function unit gives 4 results a cycle to
-// each scheduler, so a warp's ex2 and rcp of a column take 16 cycles, ex2 and a quarter of an rcp 10. The product of
-// four denominators stays finite where no gate is below `least`, exp(20) being 2^28.9; a NaN among them would reach the
-// others. Such values are for EachColumn.
+// silu of four columns with one reciprocal, as Combine::sigmoid_pair's of two: 10 cycles of the special function unit a
+// column. The product of four denominators stays finite where no gate is below `least`, exp(20) being 2^28.9; a NaN
+// among them would reach the others. Such values are for EachColumn.
 struct FourSilu : EachColumn<ActivationKind::silu> {
   static constexpr float least = -20.0F;
 

@@ -31,11 +31,8 @@ struct NoInputs {
   static __device__ void init(const Arguments& /*arguments*/, Inputs& /*inputs*/) {}
 };
 
-// gemm: the sums, rounded.
-template <Config config, class Element>
-struct PlainEpilogue : Staging<config, Element>, NoInputs {
-  using Buffer = Staging<config, Element>;
-
+// What gemm's epilogues are given.
+struct PlainArguments {
   struct Arguments {
     TileBias bias;
   };
@@ -45,6 +42,12 @@ struct PlainEpilogue : Staging<config, Element>, NoInputs {
     arguments.bias = TileBias(problem, operands, Half::up);
     return {};
   }
+};
+
+// gemm: the sums, rounded.
+template <Config config, class Element>
+struct PlainEpilogue : Staging<config, Element>, NoInputs, PlainArguments {
+  using Buffer = Staging<config, Element>;
 
   template <class Accumulator>
   static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {

@@ -109,19 +109,9 @@ struct SwapAbEpilogue : SwapAbStaging<config, Element> {
 
 // gemm: each slab is 64 columns of its own.
 template <Config config, class Element>
-struct PlainSwapAbEpilogue : SwapAbStaging<config, Element> {
+struct PlainSwapAbEpilogue : SwapAbStaging<config, Element>, PlainArguments {
   using Buffer = SwapAbStaging<config, Element>;
   static_assert(config.product == Product::plain && config.pingpong());
-
-  struct Arguments {
-    TileBias bias;
-  };
-
-  template <class Encode>
-  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
-    arguments.bias = TileBias(problem, operands, Half::up);
-    return {};
-  }
 
   template <class Accumulator>
   static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
