@@ -62,7 +62,8 @@ std::vector<Figure> figures_of(const Model& model) {
       {"subtile_round", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.subtile_round; }},
       {"exposed_fraction", 0.005, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.exposed_fraction; }},
       {"most_of_average", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.most_of_average; }},
-      {"latency_seconds", 0.02, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.latency_seconds; }}};
+      {"latency_seconds", 0.02, 1e-6, [](Model& m, std::size_t) -> double& { return m.figures.latency_seconds; }},
+      {"idle_traffic", 0.01, 1.0, [](Model& m, std::size_t) -> double& { return m.figures.idle_traffic; }}};
   for (std::size_t i = 0; i < model.kernels.size(); ++i) {
     all.push_back({name(model.kernels[i].config), 0.5, 1.0,
                    [](Model& m, std::size_t index) -> double& { return m.kernels[index].teraflops; }, i});
@@ -92,6 +93,7 @@ Model rough_model() {
                    .exposed_fraction = 0.1,
                    .most_of_average = 1.0,
                    .latency_seconds = 1e-6,
+                   .idle_traffic = 0.0,
                    .box_seconds = model.figures.box_seconds};
   return model;
 }

@@ -16,7 +16,7 @@ struct GridShape {
 // k-steps than the ring has slots, tiles in whole rounds, a last round in half tiles or narrower ones, several
 // tiles for each block, and those of rows with more and with fewer slabs in turn.
 inline constexpr GridShape kernel_grid[] = {{50, 136, 520},   {90, 136, 520},   {130, 200, 1032}, {300, 1160, 24},
-                                            {225, 264, 1544}, {225, 136, 9544}, {737, 136, 6104}, {673, 136, 10744}};
+                                            {225, 264, 1544}, {225, 136, 9544}, {737, 200, 6104}, {673, 136, 10744}};
 
 // And those for few tokens on these, too: sums that are divided among 1, 2, 4 and 8 blocks, of gate_up and of gemm.
 inline constexpr GridShape few_tokens_grid[] = {

@@ -38,6 +38,7 @@ double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tok
                             .exposed_fraction = 0.25,
                             .most_of_average = 5.0,
                             .latency_seconds = 1.6e-6,
+                            .idle_traffic = 0.0,
                             .box_seconds = 82e-9};
   return estimated_seconds(kernel, problem, tokens, machine, figures);
 }

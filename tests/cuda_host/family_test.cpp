@@ -72,6 +72,18 @@ Problem problem_of(Problem problem) {
   return problem;
 }
 
+// The halves of weights that one descriptor has to hold, and those that have one each.
+TEST(CopiedTensors, AreWithinReachOfEachOther) {
+  alignas(16) static std::byte memory[64];
+  const Operands apart{.x = memory, .gate = memory + 48, .up = memory, .out = memory};
+  EXPECT_TRUE((CopiedTensors{.gate = true, .out = true}.accepts(apart)));
+  EXPECT_TRUE((CopiedTensors{.gate = true, .out = true, .reach = 49}.accepts(apart)));
+  EXPECT_FALSE((CopiedTensors{.gate = true, .out = true, .reach = 48}.accepts(apart)));
+  Operands packed = apart;
+  packed.up = nullptr;
+  EXPECT_TRUE((CopiedTensors{.gate = true, .out = true, .reach = 16}.accepts(packed)));
+}
+
 std::string chosen(const Executor& executor, std::int64_t tokens) {
   const ThreeKernels::Kernel* kernel = nullptr;
   const auto& family = dynamic_cast<const FamilyExecutor<ThreeKernels>&>(executor);

@@ -33,8 +33,16 @@ constexpr Config swap_ab_of_four(int tile_m, int stages) {
 }
 constexpr Config of_four = swap_ab_of_four(96, 6);
 constexpr Config two_of_four_bring = swap_ab_of_four(208, 4);
-constexpr Config all_configs[] = {two_slabs,    one_slab,   pingpong, swap_ab,
-                                  consumer_fed, split_sums, of_four,  two_of_four_bring};
+constexpr Config alternating{.tile_m = 104,
+                             .tile_n = 192,
+                             .stages = 5,
+                             .cluster_m = 2,
+                             .product = gate_up,
+                             .schedule = Schedule::pingpong,
+                             .swap_ab = true,
+                             .alternating = true};
+constexpr Config all_configs[] = {two_slabs,  one_slab, pingpong,          swap_ab,    consumer_fed,
+                                  split_sums, of_four,  two_of_four_bring, alternating};
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
   for (const Config& c : all_configs) {
@@ -208,6 +216,35 @@ TEST(Geometry, TheLastColumnsHaveABox) {
   EXPECT_EQ(tail(half - 8, {LayoutKind::gate_up, 0}), half - 8);
   EXPECT_EQ(tail(10 * half + 8, {LayoutKind::interleaved_gate_up, 8}), 8);
   EXPECT_EQ(tail(10 * half + 8, {LayoutKind::interleaved_gate_up, half + 8}), 0) << "edges";
+}
+
+// A strip of alternating rows has both halves of a fourth of the tile's rows, and comes in one box where the two lie
+// one behind the other or in blocks of the eight rows that alternate.
+TEST(Geometry, AlternatingRowsComeInOneBox) {
+  static_assert(alternating.strip_rows() == 96 && alternating.strip_columns() == 48 && alternating.columns() == 96);
+  const auto fits_in = [](const Layout& layout) {
+    const Problem problem = gated_problem(4096, 11008, layout);
+    const StripBoxes boxes = strip_boxes(alternating, problem);
+    EXPECT_EQ((std::array{boxes.body_rows, boxes.edge_rows, boxes.count(48)}), (std::array{48, 0, 1}));
+    return fits(alternating, problem);
+  };
+  EXPECT_TRUE(fits_in({LayoutKind::separate, 0}));
+  EXPECT_TRUE(fits_in({LayoutKind::gate_up, 0}));
+  EXPECT_TRUE(fits_in({LayoutKind::up_gate, 0}));
+  EXPECT_TRUE(fits_in({LayoutKind::interleaved_gate_up, 8}));
+  EXPECT_TRUE(fits_in({LayoutKind::interleaved_up_gate, 8}));
+  for (const std::int64_t block : {1, 4, 16, 32, 48, 96}) {
+    EXPECT_FALSE(fits_in({LayoutKind::interleaved_gate_up, block})) << block;
+  }
+  Problem apart = gated_problem(4096, 11008, {LayoutKind::separate, 0});
+  apart.ld_up = apart.ld_gate + 8;
+  EXPECT_FALSE(fits(alternating, apart)) << "rows of two lengths";
+  const auto tail = [](std::int64_t F) {
+    return geometry_of(alternating, gated_problem(4096, F), 128, 66).strip_tail_rows;
+  };
+  EXPECT_EQ(tail(11008), 16) << "115 tiles of 96, the last with 64 columns: a strip and 16";
+  EXPECT_EQ(tail(12288), 0);
+  EXPECT_EQ(tail(40), 40);
 }
 
 // What a box of `rows` rows brings, from row `first` of a half on, is rows of one block, or whole blocks.

@@ -94,6 +94,34 @@ __device__ inline void load_tile_3d_multicast(const CUtensorMap* map, std::uint6
       : "memory");
 }
 
+__device__ inline void load_tile_4d(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0, int c1,
+                                    int c2, int c3) {
+  delay();
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+      "[%2];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
+__device__ inline void load_tile_4d(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0, int c1,
+                                    int c2, int c3, std::uint64_t policy) {
+  delay();
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
+      "%5, %6}], [%2], %7;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "l"(policy)
+      : "memory");
+}
+__device__ inline void load_tile_4d_multicast(const CUtensorMap* map, std::uint64_t* barrier, void* shared, int c0,
+                                              int c1, int c2, int c3, std::uint16_t blocks) {
+  delay();
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
+      "%4, %5, %6}], [%2], %7;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(shared_address(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(blocks)
+      : "memory");
+}
+
 __device__ inline void store_tile_2d(const CUtensorMap* map, const void* shared, int c0, int c1) {
   delay();
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
@@ -107,6 +135,11 @@ __device__ inline void prefetch_tile_2d(const CUtensorMap* map, int c0, int c1) 
 }
 __device__ inline void prefetch_tile_3d(const CUtensorMap* map, int c0, int c1, int c2) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2)
+               : "memory");
+}
+__device__ inline void prefetch_tile_4d(const CUtensorMap* map, int c0, int c1, int c2, int c3) {
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1),
+               "r"(c2), "r"(c3)
                : "memory");
 }
 

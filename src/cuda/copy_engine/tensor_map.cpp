@@ -91,4 +91,13 @@ Status encode_lines(CUtensorMap& map, const MatrixView& view, const LineMap& lin
   return encode(map, view.type, first, box, Swizzle::bytes_128, promotion);
 }
 
+Status encode_pair(CUtensorMap& map, const PairOfMatrices& pair, int box_eights, Promotion promotion) {
+  const MatrixView& view = pair.view;
+  const auto box_columns = static_cast<cuuint32_t>(swizzle_row_bytes / size_of(view.type));
+  const Box<4> box{{static_cast<cuuint64_t>(view.columns), 8, 2, static_cast<cuuint64_t>(view.rows / 8)},
+                   {bytes(view, view.ld), static_cast<cuuint64_t>(pair.to_second), bytes(view, view.ld * pair.eights)},
+                   {box_columns, 8, 2, static_cast<cuuint32_t>(box_eights)}};
+  return encode(map, view.type, view.base, box, Swizzle::bytes_128, promotion);
+}
+
 }  // namespace gatefold::cuda

@@ -35,4 +35,14 @@ Status encode_matrix(CUtensorMap& map, const MatrixView& view, int box_rows, int
 // box_rows.
 Status encode_lines(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, Promotion promotion);
 
+// Two matrices of view.rows each, a multiple of 8, of which the second lies `to_second` bytes behind the first, as a
+// tensor of rank 4 (column, row of eight, matrix, eight), `eights` rows of the view from one eight to the next. A box
+// is box_eights eights of both, eight rows of each by turns.
+struct PairOfMatrices {
+  MatrixView view;
+  std::int64_t to_second;  // a multiple of 16, below 2^40
+  std::int64_t eights;
+};
+Status encode_pair(CUtensorMap& map, const PairOfMatrices& pair, int box_eights, Promotion promotion);
+
 }  // namespace gatefold::cuda

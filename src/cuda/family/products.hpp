@@ -47,10 +47,15 @@ struct CopiedTensors {
   bool gate = false;
   bool up = true;
   bool out = false;
+  // That lie in one descriptor, so that less than so many bytes are between the halves of the weights; 0: they don't.
+  std::int64_t reach = 0;
 
   bool accepts(const Operands& o) const {
     const std::array<std::pair<bool, const std::byte*>, 4> tensors{
         {{x, o.x}, {gate, o.gate}, {up, o.up}, {out, o.out}}};
+    if (reach > 0 && o.gate != nullptr && o.up != nullptr && std::max(o.gate, o.up) - std::min(o.gate, o.up) >= reach) {
+      return false;
+    }
     return std::ranges::all_of(tensors, [](const auto& tensor) {
       return !tensor.first || reinterpret_cast<std::uintptr_t>(tensor.second) % bytes == 0;
     });

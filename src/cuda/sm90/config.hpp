@@ -31,6 +31,9 @@ struct Config {
   Product product = Product::plain;
   Schedule schedule = Schedule::cooperative;
   bool swap_ab = false;  // weight rows are the rows of the wgmma and tokens its columns, any multiple of 16
+  // With swap_ab, of gate_up: eight rows of gate and eight of up by turns, so that 64 have both halves of 32 columns,
+  // and tile_n is any multiple of 64. Tokens are any multiple of 8.
+  bool alternating = false;
   Feed feed = Feed::producers;
   int split_k = 1;        // thread blocks that divide the columns of x and of the weights among them (reduction.cuh)
   int operand_bytes = 2;  // of an element of x and of the weights
@@ -43,6 +46,11 @@ struct Config {
   constexpr int tiles_per_cluster() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return tiles_per_cluster() * split_k; }
   constexpr int columns() const { return product == Product::gate_up ? tile_n / 2 : tile_n; }  // of the output
+
+  // The weights of a tile come in two strips of rows, for so many columns of the output each: gate's and up's, or, of a
+  // single weight and of alternating rows, the first half of the tile's columns and the second.
+  constexpr int strip_rows() const { return tile_n / 2; }
+  constexpr int strip_columns() const { return alternating ? tile_n / 4 : tile_n / 2; }
 
   // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or with swap_ab gate's and up's.
   constexpr int slabs() const { return (swap_ab ? tile_n : tile_m) / (64 * warpgroups_per_tile()); }
@@ -61,7 +69,7 @@ struct Config {
 
   // Tiles for products that memory bounds, where all tokens may be in one row of them: the weights are then read once.
   constexpr bool weights_may_pass_once() const {
-    return cluster_m == 1 && (product == Product::plain ? tile_m <= 128 : swap_ab && tile_m <= 96);
+    return cluster_m == 1 && (product == Product::plain ? tile_m <= 128 : tile_m <= (swap_ab ? 96 : 128));
   }
 
   static constexpr int swizzle_bytes = 128;  // of a row
@@ -73,7 +81,10 @@ struct Config {
   constexpr int store_columns() const { return tile_n / 2; }
   // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
   constexpr int staged_slabs() const { return has_producers() ? slabs() : 1; }
+  // Of alternating rows: tokens of a slab's 32 columns.
+  constexpr int staged_tokens() const { return tile_m % 16 == 0 ? tile_m / 2 : tile_m; }
   constexpr int store_bytes() const {
+    if (alternating) return warpgroups * staged_tokens() * 32 * output_bytes;
     return (pingpong() ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * output_bytes;
   }
 
@@ -99,8 +110,8 @@ struct Config {
 // What tells a shape from the others of its family: "256x192 cluster 1x2".
 inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong() ? " pingpong" : "",
-                c.swap_ab ? " swap-AB" : "", c.has_producers() ? "" : " consumer-fed",
-                c.split_k > 1 ? concat(" split-K ", c.split_k) : "");
+                c.swap_ab ? " swap-AB" : "", c.alternating ? " alternating" : "",
+                c.has_producers() ? "" : " consumer-fed", c.split_k > 1 ? concat(" split-K ", c.split_k) : "");
 }
 
 }  // namespace gatefold::cuda::sm90

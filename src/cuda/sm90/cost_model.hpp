@@ -50,7 +50,8 @@ struct Figures {
   double most_of_average;
   // From the request of weights that are in memory to their arrival, in a slot that was just multiplied.
   double latency_seconds;
-  double box_seconds;  // in which a producer thread requests a box, whatever its size
+  double idle_traffic;  // of a single round's idle multiprocessors, the share whose bandwidth the others cannot draw
+  double box_seconds;   // in which a producer thread requests a box, whatever its size
 };
 extern const Figures h200_figures;
 

@@ -6,8 +6,9 @@
 #include "cuda/sm90/shape.cuh"
 
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
-// of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; four_: of four; single_:
-// without clusters.
+// of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; half_: weights, where a
+// tile of all the tokens would share tokens; four_: of four, quad_: of 2 x 2; three_ and both_: as many warpgroups
+// together, where others are in ping-pong; single_: without clusters.
 namespace gatefold::cuda::sm90 {
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
@@ -30,6 +31,8 @@ inline constexpr Config tile_128x192{
     .tile_m = 128, .tile_n = 192, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x128{
     .tile_m = 128, .tile_n = 128, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
+inline constexpr Config tile_128x176{
+    .tile_m = 128, .tile_n = 176, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x160{
     .tile_m = 128, .tile_n = 160, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x144{
@@ -39,6 +42,7 @@ inline constexpr Config tile_128x144{
 inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};
 inline constexpr Config row_128x208{.tile_m = 128, .tile_n = 208, .stages = 4, .cluster_n = 2};
 inline constexpr Config row_128x144{.tile_m = 128, .tile_n = 144, .stages = 6, .cluster_n = 2};
+inline constexpr Config row_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_n = 2};
 inline constexpr Config single_128x192{.tile_m = 128, .tile_n = 192, .stages = 4, .schedule = Schedule::pingpong};
 inline constexpr Config single_128x160{.tile_m = 128, .tile_n = 160, .stages = 5, .schedule = Schedule::pingpong};
 inline constexpr Config single_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .schedule = Schedule::pingpong};
@@ -67,6 +71,69 @@ inline constexpr Config tile_208x128{
 inline constexpr Config four_208x128{
     .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 
+inline constexpr Config quad_160x128{.tile_m = 160,
+                                     .tile_n = 128,
+                                     .stages = 5,
+                                     .cluster_m = 2,
+                                     .cluster_n = 2,
+                                     .schedule = Schedule::pingpong,
+                                     .swap_ab = true};
+// A down-projection's few columns: twice the tiles, of half the tokens, that share the weights.
+inline constexpr Config half_80x128{
+    .tile_m = 80, .tile_n = 128, .stages = 6, .cluster_m = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config half_96x128{
+    .tile_m = 96, .tile_n = 128, .stages = 6, .cluster_m = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+// 96 columns of tiles whose rows alternate: for so many tokens in one row of tiles, 11008 and 12288 columns are 115 and
+// 128 of them, one round; two rows that share the weights are three rounds of 17408 to 18944. Three warpgroups together
+// have the registers for 208 tokens where no others are producers.
+inline constexpr Config tile_72x192{.tile_m = 72,
+                                    .tile_n = 192,
+                                    .stages = 6,
+                                    .cluster_n = 2,
+                                    .schedule = Schedule::pingpong,
+                                    .swap_ab = true,
+                                    .alternating = true};
+inline constexpr Config half_80x192{.tile_m = 80,
+                                    .tile_n = 192,
+                                    .stages = 6,
+                                    .cluster_m = 2,
+                                    .schedule = Schedule::pingpong,
+                                    .swap_ab = true,
+                                    .alternating = true};
+inline constexpr Config half_96x192{.tile_m = 96,
+                                    .tile_n = 192,
+                                    .stages = 5,
+                                    .cluster_m = 2,
+                                    .schedule = Schedule::pingpong,
+                                    .swap_ab = true,
+                                    .alternating = true};
+inline constexpr Config half_104x192{.tile_m = 104,
+                                     .tile_n = 192,
+                                     .stages = 5,
+                                     .cluster_m = 2,
+                                     .schedule = Schedule::pingpong,
+                                     .swap_ab = true,
+                                     .alternating = true};
+inline constexpr Config three_192x192{.tile_m = 192,
+                                      .tile_n = 192,
+                                      .stages = 4,
+                                      .warpgroups = 3,
+                                      .cluster_n = 2,
+                                      .swap_ab = true,
+                                      .alternating = true,
+                                      .feed = Feed::consumers};
+inline constexpr Config three_208x192{.tile_m = 208,
+                                      .tile_n = 192,
+                                      .stages = 4,
+                                      .warpgroups = 3,
+                                      .cluster_n = 2,
+                                      .swap_ab = true,
+                                      .alternating = true,
+                                      .feed = Feed::consumers};
+// One round of tiles, whose epilogue nothing hides: both warpgroups share it.
+inline constexpr Config both_208x128{
+    .tile_m = 208, .tile_n = 128, .stages = 5, .cluster_n = 2, .swap_ab = true, .alternating = true};
+
 template <class S>
 constexpr Kernel kernel_of_shape(double teraflops) {
   return {S::config, teraflops, launch<S>, resident_clusters<S>};
@@ -78,24 +145,29 @@ constexpr Kernel kernel_of(double teraflops) {
 }
 
 // Their rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
-// cost_model.cpp. That of 128x128 with divided sums is not: no cell that it is near the best in has arithmetic for a
+// cost_model.cpp. Those with divided sums are not: no cell that 128x128 is near the best in has arithmetic for a
 // bound, and it reaches 607 where it has (12288 x 28672, 768 tokens). 256x224 and 256x208 have one rate, since the fit
 // leaves open which is faster: rounds decide.
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, Product::gate_up>(733.5),   kernel_of<tile_256x208, E, Product::gate_up>(733.5),
-    kernel_of<tile_256x192, E, Product::gate_up>(728.0),   kernel_of<single_256x176, E, Product::gate_up>(707.5),
-    kernel_of<single_256x128, E, Product::gate_up>(715.5), kernel_of<tile_128x192, E, Product::gate_up>(709.5),
-    kernel_of<tile_128x160, E, Product::gate_up>(699.5),   kernel_of<tile_128x144, E, Product::gate_up>(685.5),
-    kernel_of<row_128x224, E, Product::gate_up>(675.5),    kernel_of<row_128x208, E, Product::gate_up>(689.5),
-    kernel_of<row_128x144, E, Product::gate_up>(668.0),    kernel_of<single_128x192, E, Product::gate_up>(675.0),
-    kernel_of<single_128x160, E, Product::gate_up>(661.5), kernel_of<single_128x128, E, Product::gate_up>(651.0),
-    kernel_of<single_128x96, E, Product::gate_up>(594.5),  kernel_of<single_128x64, E, Product::gate_up>(408.5),
+    kernel_of<tile_256x224, E, Product::gate_up>(738.5),   kernel_of<tile_256x208, E, Product::gate_up>(738.5),
+    kernel_of<tile_256x192, E, Product::gate_up>(729.0),   kernel_of<single_256x176, E, Product::gate_up>(705.0),
+    kernel_of<single_256x128, E, Product::gate_up>(723.5), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
+    kernel_of<tile_128x160, E, Product::gate_up>(703.0),   kernel_of<tile_128x144, E, Product::gate_up>(676.0),
+    kernel_of<row_128x224, E, Product::gate_up>(680.5),    kernel_of<row_128x208, E, Product::gate_up>(689.0),
+    kernel_of<row_128x144, E, Product::gate_up>(686.0),    kernel_of<single_128x192, E, Product::gate_up>(675.5),
+    kernel_of<single_128x160, E, Product::gate_up>(640.5), kernel_of<single_128x128, E, Product::gate_up>(644.0),
+    kernel_of<single_128x96, E, Product::gate_up>(592.0),  kernel_of<single_128x64, E, Product::gate_up>(536.5),
     kernel_of<split_128x128, E, Product::gate_up>(640.0),  kernel_of<split_128x64, E, Product::gate_up>(476.5),
-    kernel_of<single_80x128, E, Product::gate_up>(515.5),  kernel_of<tile_96x128, E, Product::gate_up>(630.0),
-    kernel_of<four_96x128, E, Product::gate_up>(670.0),    kernel_of<tile_160x128, E, Product::gate_up>(679.0),
-    kernel_of<four_160x128, E, Product::gate_up>(703.0),   kernel_of<tile_192x128, E, Product::gate_up>(702.5),
-    kernel_of<tile_208x128, E, Product::gate_up>(687.5),   kernel_of<four_208x128, E, Product::gate_up>(710.5),
+    kernel_of<single_80x128, E, Product::gate_up>(521.5),  kernel_of<tile_96x128, E, Product::gate_up>(624.5),
+    kernel_of<four_96x128, E, Product::gate_up>(678.0),    kernel_of<tile_160x128, E, Product::gate_up>(677.0),
+    kernel_of<four_160x128, E, Product::gate_up>(704.0),   kernel_of<tile_192x128, E, Product::gate_up>(701.0),
+    kernel_of<tile_208x128, E, Product::gate_up>(688.5),   kernel_of<four_208x128, E, Product::gate_up>(718.0),
+    kernel_of<tile_128x176, E, Product::gate_up>(694.5),   kernel_of<quad_160x128, E, Product::gate_up>(705.0),
+    kernel_of<tile_72x192, E, Product::gate_up>(626.0),    kernel_of<half_80x192, E, Product::gate_up>(654.0),
+    kernel_of<half_96x192, E, Product::gate_up>(672.0),    kernel_of<half_104x192, E, Product::gate_up>(672.0),
+    kernel_of<three_192x192, E, Product::gate_up>(713.5),  kernel_of<three_208x192, E, Product::gate_up>(710.5),
+    kernel_of<both_208x128, E, Product::gate_up>(700.0),
 };
 
 // gemm's larger tiles, and two ping-pong ones: the activation is of as many columns as the product, twice gate_up's,

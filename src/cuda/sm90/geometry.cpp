@@ -78,8 +78,8 @@ std::int32_t turn_of(const Config& c, const Geometry& g, std::int32_t clusters) 
 //     tile  |-- edges --|---- body: whole blocks ----|- edges -|
 //     blocks ...........|........|........|..........|.........
 StripBoxes strip_boxes(const Config& config, const Problem& problem) {
-  const std::int32_t strip = config.tile_n / 2;
-  if (config.product != Product::gate_up || !problem.layout.interleaved()) return {strip, 0, 0};
+  const std::int32_t strip = config.strip_columns();
+  if (config.product != Product::gate_up || config.alternating || !problem.layout.interleaved()) return {strip, 0, 0};
   const std::int64_t block = problem.layout.block;
   if (strip % block == 0 || block % strip == 0) return {strip, 0, 0};
   const auto edge = static_cast<std::int32_t>(std::gcd<std::int64_t>(strip, block));
@@ -110,7 +110,7 @@ Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t 
   g.group_m = band_tokens / (config.tile_m * config.cluster_m);
   g.turn = turn_of(config, g, clusters);
   g.strip_boxes = strip_boxes(config, problem);
-  g.strip_tail_rows = strip_tail_rows(g.strip_boxes, problem.intermediate_size, config.tile_n / 2);
+  g.strip_tail_rows = strip_tail_rows(g.strip_boxes, problem.intermediate_size, config.strip_columns());
   g.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);
   g.prefetched_steps = std::min(g.k_steps, most_prefetched_steps);
   g.leg_begin = 0;

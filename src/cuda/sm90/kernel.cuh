@@ -175,7 +175,9 @@ template <class Shape>
 __global__ __launch_bounds__(Shape::config.threads(),
                              1) void kernel(const __grid_constant__ Arguments<Shape> arguments) {
   constexpr Config config = Shape::config;
-  static_assert(config.has_producers() || (!config.pingpong() && !config.swap_ab && config.cluster_m == 1));
+  static_assert(config.has_producers() ||
+                (!config.pingpong() && config.swap_ab == config.alternating && config.cluster_m == 1));
+  static_assert(!config.alternating || (config.swap_ab && config.product == Product::gate_up));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.has_producers() &&
                                         !config.pingpong() && !config.swap_ab && config.tiles_per_cluster() == 1));
   static_assert(!config.has_producers() ||

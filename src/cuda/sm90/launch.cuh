@@ -36,13 +36,35 @@ inline Status encode_tokens(TokenMaps& maps, const Problem& problem, const Opera
   return encode_matrix(maps.tail, x, geometry.x_tail_rows, config.tile_k(), Swizzle::bytes_128);
 }
 
-// The weight tile's two strips as descriptors: gate and up, or of a single weight the same twice.
+// gate and up where eight rows of either come by turns: the one that lies first in memory first.
+inline Status encode_alternating(StripMaps& maps, const Problem& problem, const Operands& operands,
+                                 const Config& config, const Geometry& geometry, Promotion promotion) {
+  const DType type = problem.types.weights;
+  const HalfView gate = half_view(problem, operands, Half::gate);
+  const HalfView up = half_view(problem, operands, Half::up);
+  const auto begin = [&](const HalfView& half) { return half.base + half.map.first * half.ld * size_of(type); };
+  const auto [first, second] = std::minmax({begin(gate), begin(up)});  // values, of a list
+  const PairOfMatrices pair{{type, first, problem.intermediate_size, problem.hidden_size, gate.ld},
+                            second - first,
+                            problem.layout.interleaved() ? gate.map.period : 8};
+  Status status = encode_pair(maps.body, pair, config.strip_columns() / 8, promotion);
+  if (!status.ok() || geometry.strip_tail_rows == 0) return status;
+  return encode_pair(maps.edge, pair, geometry.strip_tail_rows / 8, promotion);
+}
+
+// The weight tile's two strips as descriptors: gate and up, or of a single weight and of alternating rows the same
+// twice.
 inline Status encode_weights(StripMaps (&strips)[2], const Problem& problem, const Operands& operands,
                              const Config& config, const Geometry& geometry) {
   const Promotion promotion = weight_promotion(config, geometry);
   const DType type = problem.types.weights;
   const std::int64_t F = problem.intermediate_size;
   const std::int64_t D = problem.hidden_size;
+  if (config.alternating) {
+    Status status = encode_alternating(strips[0], problem, operands, config, geometry, promotion);
+    strips[1] = strips[0];
+    return status;
+  }
   if (config.product == Product::gate_up) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);

@@ -132,10 +132,14 @@ class Loader {
   __device__ void bring_strip(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full,
                               Policy... policy) const {
     const int k = column_of(step);
-    Element* b = slots.b + slot * Slots::b_elements + strip() * strip_rows * config.tile_k();
+    Element* b = slots.b + slot * Slots::b_elements + strip() * config.strip_rows() * config.tile_k();
     for_each_box(tile, [&](const CUtensorMap& map, int row_in_strip, int row, int repetition) {
       Element* to = b + row_in_strip * config.tile_k();
-      if constexpr (config.cluster_m == 1) {
+      if constexpr (config.alternating && config.cluster_m == 1) {
+        load_tile_4d(&map, full, to, k, 0, 0, eight_of(row, repetition), policy...);
+      } else if constexpr (config.alternating) {
+        load_tile_4d_multicast(&map, full, to, k, 0, 0, eight_of(row, repetition), place_.weight_sharers());
+      } else if constexpr (config.cluster_m == 1) {
         load_tile_3d(&map, full, to, k, row, repetition, policy...);
       } else {
         load_tile_3d_multicast(&map, full, to, k, row, repetition, place_.weight_sharers(), policy...);
@@ -156,14 +160,19 @@ class Loader {
     if (brings_tokens()) return;
     for (int step = 0; step < geometry_.prefetched_steps; ++step) {
       for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_strip*/, int row, int repetition) {
-        prefetch_tile_3d(&map, column_of(step), row, repetition);
+        if constexpr (config.alternating) {
+          prefetch_tile_4d(&map, column_of(step), 0, 0, eight_of(row, repetition));
+        } else {
+          prefetch_tile_3d(&map, column_of(step), row, repetition);
+        }
       });
     }
   }
 
-  static constexpr int strip_rows = config.tile_n / 2;
-  // From the first strip's columns to the second's: of one weight the strips are those of one tile of rows.
-  static constexpr int strip_stride = config.product == Product::gate_up ? 0 : strip_rows;
+  static constexpr int strip_columns = config.strip_columns();
+  static constexpr int rows_of_a_column = config.strip_rows() / strip_columns;
+  // From the first strip's columns to the second's.
+  static constexpr int strip_stride = config.product == Product::gate_up && !config.alternating ? 0 : strip_columns;
   static constexpr int bytes_of_a_row = config.tile_k() * static_cast<int>(sizeof(Element));  // in a k-step
 
   __device__ int strip() const { return config.few_registers() ? producer_load<config>() : static_cast<int>(load_); }
@@ -179,6 +188,9 @@ class Loader {
     return {row - repetition * geometry_.block, repetition};
   }
 
+  // Of alternating rows the first eight of gate's half, and of up's: blocks are of eight rows or the whole half.
+  static __device__ int eight_of(int row, int repetition) { return row / 8 + repetition; }
+
   __device__ int boxes_with_tokens(const Tile& tile) const {
     return (max(tile.tokens, 0) + geometry_.x_box_rows - 1) / geometry_.x_box_rows;
   }
@@ -192,11 +204,11 @@ class Loader {
   // Of both strips.
   __device__ int weight_rows(const Tile& tile) const {
     const int row = tile.n * config.columns();
-    return rows_from(row) + rows_from(row + strip_stride);
+    return rows_of_a_column * (rows_from(row) + rows_from(row + strip_stride));
   }
 
-  // Of the strip that begins at `row`, those that there are.
-  __device__ int rows_from(int row) const { return min(max(geometry_.columns - row, 0), strip_rows); }
+  // Of the strip that begins at `row`, those that there are, of alternating rows gate's.
+  __device__ int rows_from(int row) const { return min(max(geometry_.columns - row, 0), strip_columns); }
 
   // The boxes of the tile's rows of the thread's strip. Without divisions: it has a microsecond for all of a k-step.
   template <class Box>
@@ -205,7 +217,7 @@ class Loader {
     const StripBoxes& boxes = geometry_.strip_boxes;
     StripRow at = tile.strip_row;
     if (config.few_registers() || boxes.edge_rows == 0) {
-      if (tile.rows_there > 0) box(tile.rows_there == strip_rows ? maps.body : maps.edge, 0, at.row, at.repetition);
+      if (tile.rows_there > 0) box(tile.rows_there == strip_columns ? maps.body : maps.edge, 0, at.row, at.repetition);
       return;
     }
     int body_blocks = boxes.body_blocks;  // still to be brought

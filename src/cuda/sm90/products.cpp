@@ -59,7 +59,10 @@ struct Family {
   std::string name_of(const Kernel& kernel) const { return sm90::name(kernel.config); }
 
   // By the copy engine, whose descriptors hold multiples of 16 bytes: the output too.
-  CopiedTensors copied(Op op) const { return {.gate = op != Op::gemm, .out = true}; }
+  // Alternating rows have one descriptor for both halves.
+  CopiedTensors copied(Op op) const {
+    return {.gate = op != Op::gemm, .out = true, .reach = op == Op::gate_up ? largest_stride + 1 : 0};
+  }
 
   std::string refusal(const Problem& p) const {
     // The copy engine clips a store in pieces of 16 bytes: the row's last would reach past column F.

@@ -52,6 +52,15 @@ __device__ inline void store_matrices_transposed(std::uint32_t address, std::uin
                : "memory");
 }
 
+// Two of them, whose addresses come from lanes 0 to 15, and one.
+__device__ inline void store_matrices_transposed(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b)
+               : "memory");
+}
+__device__ inline void store_matrices_transposed(std::uint32_t address, std::uint32_t a) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address), "r"(a) : "memory");
+}
+
 // The same way round as store_matrices.
 __device__ inline void load_matrices(std::uint32_t address, std::uint32_t& a, std::uint32_t& b, std::uint32_t& c,
                                      std::uint32_t& d) {

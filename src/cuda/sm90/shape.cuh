@@ -1,5 +1,8 @@
 #pragma once
 
+#include <type_traits>
+
+#include "cuda/sm90/alternating_epilogue.cuh"
 #include "cuda/sm90/epilogue.cuh"
 #include "cuda/sm90/feeder.cuh"
 #include "cuda/sm90/gate_tile_epilogue.cuh"
@@ -45,7 +48,8 @@ struct EpilogueOf<Product::gate_up, false, config, Element> {
 };
 template <Config config, class Element>
 struct EpilogueOf<Product::gate_up, true, config, Element> {
-  using Type = SwapAbEpilogue<config, Element>;
+  using Type =
+      std::conditional_t<config.alternating, AlternatingEpilogue<config, Element>, SwapAbEpilogue<config, Element>>;
 };
 template <Config config, class Element>
 struct EpilogueOf<Product::plain, true, config, Element> {

@@ -12,8 +12,13 @@ namespace gatefold::cuda {
 namespace sm90_decode {
 namespace {
 
-// For how many tokens it is chosen (docs/kernels/decode.md).
+// For how many tokens it is chosen (docs/kernels/decode.md): beyond, sm90's tiles for 72 and more read less of x, where
+// they take the problem.
 constexpr std::int64_t most_tokens_wanted = 64;
+constexpr std::int64_t few_tokens = 32;
+// Of weights of so many bytes it stays the faster one longer.
+constexpr std::int64_t most_weights = 1'500'000'000;
+constexpr std::int64_t few_tokens_of_most_weights = 48;
 // Of weights of so many bytes it is the faster of the two from the first token on, else from 9.
 constexpr std::int64_t large_weights = 400'000'000;
 
@@ -31,6 +36,15 @@ bool suits_halves_of_narrow_tiles(const Problem& p) {
 }
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
+
+// sm90 stores rows in pieces of 16 bytes.
+bool suits_larger_tiles(const Problem& p) { return p.intermediate_size % chunk == 0 && p.ld_out % chunk == 0; }
+
+std::int64_t most_tokens_of(const Problem& p) {
+  if (!suits_larger_tiles(p)) return most_tokens_wanted;
+  return weight_bytes(p) >= most_weights ? few_tokens_of_most_weights : few_tokens;
+}
+
 constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
 
@@ -83,7 +97,7 @@ struct Family {
   Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
     Verdict verdict = require_capability(90, 90, "Hopper, for few tokens: copy engine and warpgroup MMA");
     verdict.min_tokens = weight_bytes(p) >= large_weights ? 1 : 9;
-    verdict.max_tokens = suits_halves_of_narrow_tiles(p) ? verdict.min_tokens - 1 : most_tokens_wanted;
+    verdict.max_tokens = suits_halves_of_narrow_tiles(p) ? verdict.min_tokens - 1 : most_tokens_of(p);
     return verdict;
   }
 
