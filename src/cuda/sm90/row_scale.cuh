@@ -64,7 +64,7 @@ struct RowScaleShape : Shape<tile, E, Product::gate_up> {
 };
 
 // For Swap-FFN, which has hundreds of rows for each sequence. 512 rows by 8192 weight rows are 128 tiles of 128x256:
-// one round on an H200. The rates are those of the same tiles in family.cuh.
+// one round on an H200. The rates are of an earlier fit of the same tiles.
 template <class E>
 constexpr std::array row_scale_kernels{
     kernel_of_shape<RowScaleShape<tile_256x192, E>>(728.0),
