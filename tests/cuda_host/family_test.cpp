@@ -79,6 +79,10 @@ TEST(CopiedTensors, AreWithinReachOfEachOther) {
   EXPECT_TRUE((CopiedTensors{.gate = true, .out = true}.accepts(apart)));
   EXPECT_TRUE((CopiedTensors{.gate = true, .out = true, .reach = 49}.accepts(apart)));
   EXPECT_FALSE((CopiedTensors{.gate = true, .out = true, .reach = 48}.accepts(apart)));
+  Operands same = apart;
+  same.up = same.gate;
+  EXPECT_TRUE((CopiedTensors{.gate = true, .out = true}.accepts(same)));
+  EXPECT_FALSE((CopiedTensors{.gate = true, .out = true, .reach = 49}.accepts(same)));
   Operands packed = apart;
   packed.up = nullptr;
   EXPECT_TRUE((CopiedTensors{.gate = true, .out = true, .reach = 16}.accepts(packed)));

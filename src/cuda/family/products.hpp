@@ -47,18 +47,22 @@ struct CopiedTensors {
   bool gate = false;
   bool up = true;
   bool out = false;
-  // That lie in one descriptor, so that less than so many bytes are between the halves of the weights; 0: they don't.
+  // One descriptor holds both halves of the weights, so that less than so many bytes lie between them, and some: a
+  // distance of 0 is no stride. 0: each has its own.
   std::int64_t reach = 0;
 
   bool accepts(const Operands& o) const {
     const std::array<std::pair<bool, const std::byte*>, 4> tensors{
         {{x, o.x}, {gate, o.gate}, {up, o.up}, {out, o.out}}};
-    if (reach > 0 && o.gate != nullptr && o.up != nullptr && std::max(o.gate, o.up) - std::min(o.gate, o.up) >= reach) {
-      return false;
-    }
-    return std::ranges::all_of(tensors, [](const auto& tensor) {
-      return !tensor.first || reinterpret_cast<std::uintptr_t>(tensor.second) % bytes == 0;
-    });
+    return within_reach(o) && std::ranges::all_of(tensors, [](const auto& tensor) {
+             return !tensor.first || reinterpret_cast<std::uintptr_t>(tensor.second) % bytes == 0;
+           });
+  }
+
+  bool within_reach(const Operands& o) const {
+    if (reach == 0 || o.gate == nullptr || o.up == nullptr) return true;
+    const std::int64_t apart = std::max(o.gate, o.up) - std::min(o.gate, o.up);
+    return apart > 0 && apart < reach;
   }
 
   // Of which the rows do not, or null.
