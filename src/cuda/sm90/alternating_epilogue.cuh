@@ -26,21 +26,16 @@ struct AlternatingEpilogue : NoInputs {
     Element out[config.store_bytes() / sizeof(Element)];
   };
 
-  struct Arguments {
-    Combine combine;
-    TileBias gate_bias, up_bias;
+  struct Arguments : GateUpArguments::Arguments {
     bool up_first;
   };
 
   template <class Encode>
-  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
-    arguments.combine = Combine(problem.activation);
-    arguments.gate_bias = TileBias(problem, operands, Half::gate);
-    arguments.up_bias = TileBias(problem, operands, Half::up);
+  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode encode) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
     arguments.up_first = up.base == gate.base ? up.map.first < gate.map.first : up.base < gate.base;
-    return {};
+    return GateUpArguments::fill(arguments, problem, operands, encode);
   }
 
   // To tCrC ((2, 2, tile_m / 8), slabs, 1): per eight tokens, two of the first half's column and two of the second's.

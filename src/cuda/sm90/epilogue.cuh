@@ -66,12 +66,8 @@ struct PlainEpilogue : Staging<config, Element>, NoInputs, PlainArguments {
   }
 };
 
-// gate_up: the first half of a tile's columns is gate's, the second up's: activation, product, one rounding.
-template <Config config, class Element>
-struct GateUpEpilogue : Staging<config, Element>, NoInputs {
-  using Buffer = Staging<config, Element>;
-  static constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
-
+// What gate_up's epilogues are given.
+struct GateUpArguments {
   struct Arguments {
     Combine combine;
     TileBias gate_bias, up_bias;
@@ -84,6 +80,13 @@ struct GateUpEpilogue : Staging<config, Element>, NoInputs {
     arguments.up_bias = TileBias(problem, operands, Half::up);
     return {};
   }
+};
+
+// gate_up: the first half of a tile's columns is gate's, the second up's: activation, product, one rounding.
+template <Config config, class Element>
+struct GateUpEpilogue : Staging<config, Element>, NoInputs, GateUpArguments {
+  using Buffer = Staging<config, Element>;
+  static constexpr int up = config.tile_n / 16;  // up's first group of 8 columns
 
   template <class Accumulator>
   static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {

@@ -86,53 +86,27 @@ inline constexpr Config half_96x128{
 // 96 columns of tiles whose rows alternate: for so many tokens in one row of tiles, 11008 and 12288 columns are 115 and
 // 128 of them, one round; two rows that share the weights are three rounds of 17408 to 18944. Three warpgroups together
 // have the registers for 208 tokens where no others are producers.
-inline constexpr Config tile_72x192{.tile_m = 72,
-                                    .tile_n = 192,
-                                    .stages = 6,
-                                    .cluster_n = 2,
-                                    .schedule = Schedule::pingpong,
-                                    .swap_ab = true,
-                                    .alternating = true};
-inline constexpr Config half_80x192{.tile_m = 80,
-                                    .tile_n = 192,
-                                    .stages = 6,
-                                    .cluster_m = 2,
-                                    .schedule = Schedule::pingpong,
-                                    .swap_ab = true,
-                                    .alternating = true};
-inline constexpr Config half_96x192{.tile_m = 96,
-                                    .tile_n = 192,
-                                    .stages = 5,
-                                    .cluster_m = 2,
-                                    .schedule = Schedule::pingpong,
-                                    .swap_ab = true,
-                                    .alternating = true};
-inline constexpr Config half_104x192{.tile_m = 104,
-                                     .tile_n = 192,
-                                     .stages = 5,
-                                     .cluster_m = 2,
-                                     .schedule = Schedule::pingpong,
-                                     .swap_ab = true,
-                                     .alternating = true};
-inline constexpr Config three_192x192{.tile_m = 192,
-                                      .tile_n = 192,
-                                      .stages = 4,
-                                      .warpgroups = 3,
-                                      .cluster_n = 2,
-                                      .swap_ab = true,
-                                      .alternating = true,
-                                      .feed = Feed::consumers};
-inline constexpr Config three_208x192{.tile_m = 208,
-                                      .tile_n = 192,
-                                      .stages = 4,
-                                      .warpgroups = 3,
-                                      .cluster_n = 2,
-                                      .swap_ab = true,
-                                      .alternating = true,
-                                      .feed = Feed::consumers};
+constexpr Config alternating(Config tile) {
+  tile.swap_ab = tile.alternating = true;
+  return tile;
+}
+constexpr Config half_of_192(int tile_m, int stages) {
+  return alternating(
+      {.tile_m = tile_m, .tile_n = 192, .stages = stages, .cluster_m = 2, .schedule = Schedule::pingpong});
+}
+constexpr Config three_of_192(int tile_m) {
+  return alternating(
+      {.tile_m = tile_m, .tile_n = 192, .stages = 4, .warpgroups = 3, .cluster_n = 2, .feed = Feed::consumers});
+}
+inline constexpr Config tile_72x192 =
+    alternating({.tile_m = 72, .tile_n = 192, .stages = 6, .cluster_n = 2, .schedule = Schedule::pingpong});
+inline constexpr Config half_80x192 = half_of_192(80, 6);
+inline constexpr Config half_96x192 = half_of_192(96, 5);
+inline constexpr Config half_104x192 = half_of_192(104, 5);
+inline constexpr Config three_192x192 = three_of_192(192);
+inline constexpr Config three_208x192 = three_of_192(208);
 // One round of tiles, whose epilogue nothing hides: both warpgroups share it.
-inline constexpr Config both_208x128{
-    .tile_m = 208, .tile_n = 128, .stages = 5, .cluster_n = 2, .swap_ab = true, .alternating = true};
+inline constexpr Config both_208x128 = alternating({.tile_m = 208, .tile_n = 128, .stages = 5, .cluster_n = 2});
 
 template <class S>
 constexpr Kernel kernel_of_shape(double teraflops) {

@@ -63,22 +63,9 @@ struct SwapAbStaging : NoInputs {
 
 // gate_up: gate's sums are in the first slab and up's in the second.
 template <Config config, class Element>
-struct SwapAbEpilogue : SwapAbStaging<config, Element> {
+struct SwapAbEpilogue : SwapAbStaging<config, Element>, GateUpArguments {
   using Buffer = SwapAbStaging<config, Element>;
   static_assert(config.product == Product::gate_up);
-
-  struct Arguments {
-    Combine combine;
-    TileBias gate_bias, up_bias;
-  };
-
-  template <class Encode>
-  static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
-    arguments.combine = Combine(problem.activation);
-    arguments.gate_bias = TileBias(problem, operands, Half::gate);
-    arguments.up_bias = TileBias(problem, operands, Half::up);
-    return {};
-  }
 
   template <class Accumulator>
   static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
