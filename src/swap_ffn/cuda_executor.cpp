@@ -2,11 +2,13 @@
 #include <array>
 
 #include "cuda/common/executor.hpp"
+#include "cuda/sm90/chain.hpp"
 #include "cuda/swap_ffn/pass_clock.hpp"
 #include "cuda/swap_ffn/passes.hpp"
 #include "dispatch/steps.hpp"
 #include "swap_ffn/cuda_layout.hpp"
 #include "swap_ffn/cuda_passes.hpp"
+#include "swap_ffn/cuda_prepare.hpp"
 #include "swap_ffn/cuda_products.hpp"
 #include "swap_ffn/products.hpp"
 #include "swap_ffn/step.hpp"
@@ -21,6 +23,9 @@
 //       rms                          of the second MLP on: 1/rms of its input
 //       gate_up, down                1/rms scales gate_up's sums before the activation
 //   pool, collapse, delta
+//
+// Where both products of an MLP are one round of tiles of Hopper's, the MLPs of an event are one launch, a chain
+// (cuda/sm90/chain.cuh): 1 + 8 (1 + 1) + 3 = 20 launches.
 //
 // The cores are rows of one product, all at once. Each row of s is computed alike wherever it stands, and every sum is
 // added up in one order.
@@ -37,16 +42,7 @@ class CudaExecutor final : public Executor {
   std::size_t prepared_size() const override { return prepared_.size; }
 
   Status prepare(const Weights& weights, std::byte* prepared, void* stream) const override {
-    std::array<cuda::NamedPointer, 1 + weight_count> tensors{{{"prepared", prepared}}};
-    for (std::size_t i = 0; i < weight_count; ++i) {
-      tensors[1 + i] = {tensor_of(c_, static_cast<Weight>(i)).name, weights[i]};
-    }
-    const cuda::OwnerScope owner(tensors);
-    if (!owner.status().ok()) return owner.status();
-    const gpu::Queue queue{static_cast<cudaStream_t>(stream), owner.device()};
-    if (Status status = prepare_products(weights, prepared, queue); !status.ok()) return status;
-    if (Status status = prepare_tables(weights, prepared, queue); !status.ok()) return status;
-    return prepare_router(weights, prepared, queue);
+    return prepare_on_cuda(c_, prepared_, weights, prepared, stream);
   }
 
   std::size_t workspace_size(std::int64_t max_batch) const override {
@@ -55,7 +51,13 @@ class CudaExecutor final : public Executor {
            std::max(gate_up_->workspace_size(rows), down_.workspace_size(rows));
   }
 
-  std::vector<gatefold_swap_ffn_pass_info> passes(std::int64_t batch) const override { return cuda_passes(c_, batch); }
+  // Of a step on the device that is the current one.
+  std::vector<gatefold_swap_ffn_pass_info> passes(std::int64_t batch) const override {
+    int device = -1;
+    const auto& devices = cuda::devices().list;
+    const bool known = cudaGetDevice(&device) == cudaSuccess && device >= 0 && device < std::ssize(devices);
+    return cuda_passes(c_, batch, known && takes_chain(batch, devices[static_cast<std::size_t>(device)]));
+  }
 
   Status step(const StepOperands& o) const override {
     const std::array<cuda::NamedPointer, 8> tensors{{{"delta", o.delta},
@@ -94,8 +96,13 @@ class CudaExecutor final : public Executor {
     Status all() {
       const Config& c = e_.c_;
       if (Status status = start(); !status.ok()) return status;
+      const bool chained = e_.takes_chain(o_.batch, device());
       for (std::int64_t event = 0; event < c.events; ++event) {
         if (Status status = route(event); !status.ok()) return status;
+        if (chained) {
+          if (Status status = chained_mlps(event); !status.ok()) return status;
+          continue;
+        }
         for (std::int64_t k = 0; k < c.k_ffn; ++k) {
           if (Status status = mlp(k > 0); !status.ok()) return status;
           if (Status status = keep_states(1 + event * c.k_ffn + k); !status.ok()) return status;
@@ -109,6 +116,10 @@ class CudaExecutor final : public Executor {
     const float* floats(std::size_t offset) const { return reinterpret_cast<const float*>(o_.prepared + offset); }
     float* work(std::size_t offset) const { return reinterpret_cast<float*>(o_.workspace + offset); }
     std::byte* s() const { return o_.workspace + layout_.s; }
+    std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(o_.workspace + layout_.counters); }
+    const cuda::DeviceProperties& device() const {
+      return cuda::devices().list[static_cast<std::size_t>(queue_.device)];
+    }
 
     // Of a kernel that has been enqueued, or could not be.
     Status done(CudaPass pass, Status status) {
@@ -118,8 +129,8 @@ class CudaExecutor final : public Executor {
 
     Status start() {
       const CudaPreparedLayout& at = e_.prepared_;
-      Status status =
-          done(CudaPass::start, gpu::start(sizes_, o_.x, floats(at.core_scale), floats(at.core_shift), s(), queue_));
+      Status status = done(CudaPass::start, gpu::start(sizes_, o_.x, floats(at.core_scale), floats(at.core_shift), s(),
+                                                       counters(), cuda::sm90::ChainState::counters, queue_));
       return status.ok() ? keep_states(0) : status;
     }
 
@@ -153,20 +164,56 @@ class CudaExecutor final : public Executor {
       return operands;
     }
 
+    Operands gate_up_run() const {
+      Operands run = product(s(), o_.workspace + layout_.h);
+      run.gate = o_.prepared + e_.prepared_.gate;
+      run.up = o_.prepared + e_.prepared_.up;
+      run.row_scale = work(layout_.inverse_rms);
+      return run;
+    }
+    Operands down_run() const {
+      Operands run = product(o_.workspace + layout_.h, s());
+      run.up = o_.prepared + e_.prepared_.down;
+      return run;
+    }
+
     Status mlp(bool again) {
-      float* const inverse_rms = work(layout_.inverse_rms);
       if (again) {
-        Status status = done(CudaPass::rms, gpu::measure(sizes_, s(), inverse_rms, queue_));
+        Status status = done(CudaPass::rms, gpu::measure(sizes_, s(), work(layout_.inverse_rms), queue_));
         if (!status.ok()) return status;
       }
-      Operands first = product(s(), o_.workspace + layout_.h);
-      first.gate = o_.prepared + e_.prepared_.gate;
-      first.up = o_.prepared + e_.prepared_.up;
-      first.row_scale = inverse_rms;
-      if (Status status = done(CudaPass::gate_up, e_.gate_up_->run(first)); !status.ok()) return status;
-      Operands second = product(first.out, s());
-      second.up = o_.prepared + e_.prepared_.down;
-      return done(CudaPass::down, e_.down_.run(second));
+      if (Status status = done(CudaPass::gate_up, e_.gate_up_->run(gate_up_run())); !status.ok()) return status;
+      return done(CudaPass::down, e_.down_.run(down_run()));
+    }
+
+    // All MLPs of an event in one launch; where each one's state is kept, each in a launch of its own.
+    Status chained_mlps(std::int64_t event) {
+      constexpr std::int64_t most = 1 << 20;  // of a launch
+      const std::int64_t k_ffn = e_.c_.k_ffn;
+      const std::int64_t together = o_.states == nullptr ? std::min(k_ffn, most) : 1;
+      cuda::sm90::Chain chain = this->chain();
+      for (std::int64_t k = 0; k < k_ffn; k += together) {
+        chain.inverse_rms = k == 0 ? work(layout_.inverse_rms) : nullptr;
+        chain.first_mlp = static_cast<std::uint32_t>(event * k_ffn + k);
+        chain.mlps = static_cast<int>(std::min(together, k_ffn - k));
+        Status status = done(CudaPass::chain, cuda::sm90::run_chain(chain, device(), queue_.stream));
+        if (!status.ok()) return status;
+        if (status = keep_states(1 + event * k_ffn + k); !status.ok()) return status;
+      }
+      return {};
+    }
+
+    cuda::sm90::Chain chain() const {
+      cuda::sm90::Chain chain;
+      chain.gate_up = scaled_gate_up(e_.c_);
+      chain.down = down_product(e_.c_);
+      chain.gate_up_run = gate_up_run();
+      chain.down_run = down_run();
+      chain.state.h_stored = counters();
+      chain.state.s_stored = counters() + cuda::sm90::ChainState::counters / 2;
+      chain.state.squares = reinterpret_cast<double*>(o_.workspace + layout_.squares);
+      chain.eps = e_.c_.eps;
+      return chain;
     }
 
     Status collapse() {
@@ -194,45 +241,8 @@ class CudaExecutor final : public Executor {
     gpu::PassClock clock_;
   };
 
-  std::int64_t elements_of(Weight weight) const { return elements(tensor_of(c_, weight)); }
-
-  Status prepare_products(const Weights& weights, std::byte* prepared, const gpu::Queue& queue) const {
-    for (const auto& [weight, offset] : {std::pair{gate_w, prepared_.gate}, std::pair{up_w, prepared_.up}}) {
-      Status status = gpu::fold_columns(c_.dtype, weights[weight], weights[ffn_norm], c_.intermediate_size,
-                                        c_.hidden_size, prepared + offset, queue);
-      if (!status.ok()) return status;
-    }
-    for (const auto& [weight, offset] : {std::pair{down_w, prepared_.down}, std::pair{router_w, prepared_.router},
-                                         std::pair{basis, prepared_.basis}, std::pair{decoder, prepared_.decoder}}) {
-      Status status = gpu::copy(prepared + offset, weights[weight], elements_of(weight) * size_of(c_.dtype), queue);
-      if (!status.ok()) return status;
-    }
-    return {};
-  }
-
-  Status prepare_tables(const Weights& weights, std::byte* prepared, const gpu::Queue& queue) const {
-    const auto affine = [&](Weight w, Weight b, std::int64_t columns, double offset) {
-      return gpu::Affine{weights[core_embed], weights[w], weights[b], c_.cores, columns, c_.core_embed_size, offset};
-    };
-    const auto out = [&](std::size_t offset) { return reinterpret_cast<float*>(prepared + offset); };
-    Status status =
-        gpu::core_table(c_.dtype, affine(scale_w, scale_b, c_.hidden_size, 1.0), out(prepared_.core_scale), queue);
-    if (!status.ok()) return status;
-    status = gpu::core_table(c_.dtype, affine(shift_w, shift_b, c_.hidden_size, 0.0), out(prepared_.core_shift), queue);
-    if (!status.ok()) return status;
-    return gpu::core_softmax(c_.dtype, affine(alpha_w, alpha_b, c_.collapse_heads, 0.0), out(prepared_.alpha), queue);
-  }
-
-  Status prepare_router(const Weights& weights, std::byte* prepared, const gpu::Queue& queue) const {
-    for (const auto& [weight, offset] :
-         {std::pair{router_norm, prepared_.router_norm}, std::pair{router_swap_w, prepared_.swap_w},
-          std::pair{router_swap_b, prepared_.swap_b}, std::pair{bank_w, prepared_.bank_w},
-          std::pair{bank_b, prepared_.bank_b}}) {
-      Status status = gpu::widen(c_.dtype, weights[weight], elements_of(weight),
-                                 reinterpret_cast<float*>(prepared + offset), queue);
-      if (!status.ok()) return status;
-    }
-    return {};
+  bool takes_chain(std::int64_t batch, const cuda::DeviceProperties& device) const {
+    return cuda::sm90::takes_chain(scaled_gate_up(c_), down_product(c_), batch * c_.cores, device);
   }
 
   Config c_;

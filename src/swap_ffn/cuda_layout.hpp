@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/sm90/chain.hpp"
 #include "swap_ffn/config.hpp"
 #include "swap_ffn/placement.hpp"
 
@@ -43,6 +44,8 @@ struct CudaWorkspaceLayout {
   std::size_t s, h;         // [B C, D], [B C, F]
   std::size_t inverse_rms;  // fp32: [B C]
   std::size_t pooled, q;    // fp32: [B, K, D], [B, Rc]
+  std::size_t counters;     // of a chain (cuda::sm90::ChainState): those of h, then those of s
+  std::size_t squares;      // and what its MLPs leave for the next
   std::size_t size;
 
   CudaWorkspaceLayout(const Config& c, std::int64_t batch) {
@@ -53,6 +56,8 @@ struct CudaWorkspaceLayout {
     inverse_rms = p.take(rows * 4);
     pooled = p.take(batch * c.collapse_heads * c.hidden_size * 4);
     q = p.take(batch * c.collapse_width * 4);
+    counters = p.take(cuda::sm90::ChainState::counter_bytes());
+    squares = p.take(cuda::sm90::ChainState::squares_bytes(rows, c.hidden_size));
     size = p.size();
   }
 };

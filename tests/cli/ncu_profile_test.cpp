@@ -81,6 +81,14 @@ TEST(NcuProfile, TellsTheFusedStepByItsKernels) {
   EXPECT_DOUBLE_EQ(of(profiles, "collapse: decoder").sum.read_bytes, 0.45e6);
 }
 
+TEST(NcuProfile, TellsSeveralMlpsInOneLaunchFromProducts) {
+  const std::string file = with("swap_ffn::measure_kernel", "sm90::chain_kernel");
+  const std::vector<PassProfile> profiles = profile_of_fused(read_ncu_csv(file), file);
+  EXPECT_EQ(of(profiles, "MLPs of an event").kernels, 1);
+  EXPECT_DOUBLE_EQ(of(profiles, "MLPs of an event").sum.seconds, 2e-6);
+  EXPECT_EQ(of(profiles, "gate_up, 1/rms, silu").kernels, 2);
+}
+
 TEST(NcuProfile, TellsTheUnfusedStepByItsOrder) {
   const std::vector<PassProfile> profiles = profile_of_unfused(
       read_ncu_csv(fixture), {{"start"}, {"rms"}, {"gemm gate", true}, {"gemm up", true}, {"act"}, {"gemm down", true}},

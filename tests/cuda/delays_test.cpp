@@ -8,6 +8,7 @@
 #include "lane.hpp"
 #include "ops/targets.hpp"
 #include "support/kernels_of.hpp"
+#include "swap_ffn_lane.hpp"
 
 // Random delays at every barrier and copy of the kernels that the copy engine serves (CMake's GATEFOLD_TEST_DELAYS):
 // whoever comes first, the result is the same.
@@ -92,6 +93,55 @@ TEST_P(Delays, ChangeNoBit) {
     for (const std::string& kernel : kernels_of(s, GetParam().implementation)) {
       if (has_delays(kernel)) expect_same_bits_under_every_seed(s, kernel, random);
     }
+  }
+}
+
+// The MLPs of an event in one launch, whose blocks wait for one another and whose two products use one ring's memory.
+class SwapFfnDelays : public testing::TestWithParam<gatefold_dtype> {
+ protected:
+  void SetUp() override {
+    if (!GATEFOLD_TEST_DELAYS) GTEST_SKIP() << "the library was built without GATEFOLD_TEST_DELAYS";
+    if (const std::string why = why_no_chains(); !why.empty()) GTEST_SKIP() << why;
+  }
+  void TearDown() override { set_delay_seed(0); }
+
+  static void expect_same_bits_under_every_seed(const SwapFfnDesc& desc, std::int64_t batch, Random& random) {
+    SCOPED_TRACE(testing::Message() << batch * desc.cores << " rows, D " << desc.hidden_size << ", F "
+                                    << desc.intermediate_size);
+    set_delay_seed(0);
+    SwapFfnExperiment experiment(desc, batch, random);
+    if (!is_chained(experiment.plan, batch)) return;  // of a device with fewer multiprocessors
+    SwapFfnRepeats steps(experiment, desc, batch);
+    const auto start = std::chrono::steady_clock::now();
+    for (int seed = 1; seed <= seeds; ++seed) {
+      set_delay_seed(seed);
+      steps.enqueue();
+      wait_for_end(steps.stream());
+    }
+    const std::chrono::duration<double> delayed = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(steps.differing_words(), 0U) << "differ over " << seeds << " seeds";
+    std::printf("  %lld rows, D %lld, F %lld: delayed %.0f us\n", static_cast<long long>(batch * desc.cores),
+                static_cast<long long>(desc.hidden_size), static_cast<long long>(desc.intermediate_size),
+                delayed.count() / seeds * 1e6);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Chains, SwapFfnDelays, testing::Values(GATEFOLD_DTYPE_BF16, GATEFOLD_DTYPE_FP16),
+                         [](const auto& test) { return name(test.param); });
+
+TEST_P(SwapFfnDelays, ChangeNoBitOfAChain) {
+  Random random = test_random();
+  SwapFfnDesc desc = real_desc(GetParam());
+  desc.events = desc.k_ffn = 3;
+  expect_same_bits_under_every_seed(desc, 1, random);
+  struct Sizes {
+    std::int64_t hidden_size, intermediate_size, rows;
+  };
+  for (const Sizes& sizes :
+       {Sizes{264, 1000, 300}, {64, 72, 132}, {2056, 264, 128}, {72, 2056, 512}, {520, 1048, 512}, {64, 72, 2048}}) {
+    desc.hidden_size = sizes.hidden_size;
+    desc.intermediate_size = sizes.intermediate_size;
+    desc.cores = sizes.rows;
+    expect_same_bits_under_every_seed(desc, 1, random);
   }
 }
 

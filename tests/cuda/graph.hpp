@@ -21,6 +21,11 @@ class Graph {
     static_cast<void>(cudaGraphDestroy(graph_));
   }
   void launch(cudaStream_t stream) const { require(cudaGraphLaunch(replay_, stream), "cudaGraphLaunch"); }
+  std::size_t nodes() const {
+    std::size_t count = 0;
+    require(cudaGraphGetNodes(graph_, nullptr, &count), "cudaGraphGetNodes");
+    return count;
+  }
 
  private:
   cudaGraph_t graph_ = nullptr;

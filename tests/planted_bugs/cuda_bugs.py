@@ -15,9 +15,12 @@ SM90_DECODE = DECODE.replace("decode", "sm90_decode")
 VECTORS = "*Numeric*vectors*:*Exact*vectors*"
 CHAINS = "*Chain*"
 SWAP_FFN = "*SwapFfn*"
+SWAP_FFN_CHAIN = "*SwapFfnChain*"
+WIDE_SUM = "*SwapFfnChain*:*SwapFfnWideSum*"
 
 ROUTE = "src/cuda/swap_ffn/route_mma_kernel.cuh"
 ROUTE_ROW = "src/cuda/swap_ffn/route_row.cuh"
+CHAIN = "src/cuda/sm90/chain.cuh"
 
 BUGS = [
     Bug("sm90", "drops a last k-step that is not whole", "src/cuda/sm90/geometry.cpp",
@@ -256,4 +259,16 @@ BUGS = [
         "arguments.row_scale[row + 8]", "arguments.row_scale[row]", SWAP_FFN),
     Bug("simt", "scales up's sums and not gate's", "src/cuda/simt/product_kernel.cuh", "gate_sums[i][j] * scale",
         "gate_sums[i][j] * (scale == 0.0F ? 0.0F : 1.0F)", SWAP_FFN),
+    Bug("sm90 chain", "multiplies h before the MLP's gate_up has stored it", CHAIN, "arguments_.first_mlp + round + 1",
+        "arguments_.first_mlp + round", SWAP_FFN_CHAIN),
+    Bug("sm90 chain", "adds up squares before down has left them", CHAIN, "wait_for_s(tile, round);",
+        "static_cast<void>(round);", SWAP_FFN_CHAIN),
+    Bug("sm90 chain", "leaves the squares of down's last tile out", CHAIN, "first + i < down.n_tiles ?",
+        "first + i < down.n_tiles - 1 ?", SWAP_FFN_CHAIN),
+    Bug("sm90 chain", "requests down's weights over those of gate_up that are still read", CHAIN,
+        "barrier_wait(&storage_.drained, 0);", "", SWAP_FFN_CHAIN),
+    Bug("sm90 chain", "scales rows r + 8 by 1/rms of rows r", "src/cuda/sm90/chain_epilogue.cuh",
+        "inverse_rms[first + 8]", "inverse_rms[first]", SWAP_FFN_CHAIN),
+    Bug("sm90 chain", "takes eps for as large as the largest of the squares", "src/cuda/sm90/wide_sum.cuh",
+        "ldexpf(sum_, exponent_ - exponent)", "sum_", WIDE_SUM),
 ]

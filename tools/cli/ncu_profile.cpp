@@ -130,11 +130,12 @@ class Table {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// The fused step's pass of a kernel that is no product; "" for any other.
+// The fused step's pass of a kernel that is no single product; "" for any other.
 std::string fused_pass(const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, const char*>, 6> passes{
+  static constexpr std::array<std::pair<std::string_view, const char*>, 7> passes{
       {{"swap_ffn::start_kernel", "start"},
        {"swap_ffn::route_", "router, decide, swap, rms"},
+       {"sm90::chain_kernel", "MLPs of an event"},
        {"swap_ffn::measure_kernel", "rms"},
        {"swap_ffn::pool_kernel", "pool"},
        {"swap_ffn::collapse_kernel", "collapse: basis, silu"},

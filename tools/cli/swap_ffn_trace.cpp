@@ -42,6 +42,7 @@ std::vector<Line> trace_fused(SwapFfnJob& job, const SwapFfnData& data, std::int
     job.enqueue(seconds.data());
     for (std::size_t i = 0; step >= 0 && i < lines.size(); ++i) lines[i].seconds.push_back(seconds[i]);
   }
+  std::erase_if(lines, [](const Line& line) { return line.launches == 0; });  // of another way to do the same
   return lines;
 }
 

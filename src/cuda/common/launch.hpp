@@ -16,8 +16,9 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   int shared_bytes = 0;
-  int cluster = 0;     // blocks of a cluster; 0: the kernel knows of none
-  bool early = false;  // may begin while the kernel before it ends: its code waits for that itself (EarlyLaunch)
+  int cluster = 0;           // blocks of a cluster; 0: the kernel knows of none
+  bool early = false;        // may begin while the kernel before it ends: its code waits for that itself (EarlyLaunch)
+  bool cooperative = false;  // all blocks are on the device at a time, and may wait for one another
 };
 
 // The runtime's description of a launch, which holds pointers into itself.
@@ -34,6 +35,11 @@ class LaunchConfig {
       attribute.id = cudaLaunchAttributeClusterDimension;
       attribute.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
     }
+    if (shape.cooperative) {
+      cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
+      attribute.id = cudaLaunchAttributeCooperative;
+      attribute.val.cooperative = 1;
+    }
     if (shape.early) {
       cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
       attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -46,7 +52,7 @@ class LaunchConfig {
   const cudaLaunchConfig_t* get() const { return &config_; }
 
  private:
-  std::array<cudaLaunchAttribute, 2> attributes_{};
+  std::array<cudaLaunchAttribute, 3> attributes_{};
   cudaLaunchConfig_t config_{};
 };
 

@@ -8,6 +8,7 @@ namespace gatefold::cuda::swap_ffn {
 
 constexpr int collapse_warps = 8;
 constexpr int collapse_sequences = 8;  // that share each element of the basis
+constexpr int collapse_early = 4;      // pieces of a lane, 1024 columns of 16 bits
 
 // A block for one element of q of eight sequences. Warp w sums heads w, w + 8, ..., and the warps' sums are added in
 // their order.
@@ -23,22 +24,40 @@ __global__ void __launch_bounds__(32 * collapse_warps)
   const std::int64_t r = std::int64_t{blockIdx.x} % width;
   const std::int64_t first = std::int64_t{blockIdx.x} / width * collapse_sequences;
   const std::int64_t pieces = columns / ThisPiece::elements;
+  const auto load = [&](std::int64_t k, std::int64_t piece) {
+    return ThisPiece::load(basis, (k * width + r) * pieces + piece);
+  };
+  // The first pieces of the warp's first head come while the kernel before ends: it is the step's own (start.cu).
+  typename ThisPiece::Raw early[collapse_early];
+#pragma unroll
+  for (int i = 0; i < collapse_early; ++i) {
+    const std::int64_t piece = lane + 32 * i;
+    early[i] = warp < heads && piece < pieces ? load(warp, piece) : ThisPiece::nothing();
+  }
   ptx::wait_for_previous_grid();
 
   float mine[collapse_sequences] = {};
+  const auto add = [&](const typename ThisPiece::Raw& raw, std::int64_t k, std::int64_t piece) {
+    float weights[ThisPiece::elements];
+    ThisPiece::unpack(raw, weights);
+#pragma unroll
+    for (int b = 0; b < collapse_sequences; ++b) {
+      if (first + b >= batch) break;
+      float values[ThisPiece::elements];
+      load_floats(pooled + ((first + b) * heads + k) * columns + piece * ThisPiece::elements, values);
+#pragma unroll
+      for (int i = 0; i < ThisPiece::elements; ++i) mine[b] = fmaf(weights[i], values[i], mine[b]);
+    }
+  };
+#pragma unroll
+  for (int i = 0; i < collapse_early; ++i) {
+    const std::int64_t piece = lane + 32 * i;
+    if (warp < heads && piece < pieces) add(early[i], warp, piece);
+  }
   for (std::int64_t k = warp; k < heads; k += collapse_warps) {
-#pragma unroll 2
-    for (std::int64_t piece = lane; piece < pieces; piece += 32) {
-      float weights[ThisPiece::elements];
-      ThisPiece::unpack(ThisPiece::load(basis, (k * width + r) * pieces + piece), weights);
-#pragma unroll
-      for (int b = 0; b < collapse_sequences; ++b) {
-        if (first + b >= batch) break;
-        float values[ThisPiece::elements];
-        load_floats(pooled + ((first + b) * heads + k) * columns + piece * ThisPiece::elements, values);
-#pragma unroll
-        for (int i = 0; i < ThisPiece::elements; ++i) mine[b] = fmaf(weights[i], values[i], mine[b]);
-      }
+#pragma unroll 1
+    for (std::int64_t piece = lane + (k == warp ? 32 * collapse_early : 0); piece < pieces; piece += 32) {
+      add(load(k, piece), k, piece);
     }
   }
 #pragma unroll

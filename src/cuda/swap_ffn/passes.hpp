@@ -31,9 +31,9 @@ struct Queue {
   int device = 0;
 };
 
-// s = x * core_scale + core_shift, in fp32, rounded once. The tables are fp32 [C, D].
+// s = x * core_scale + core_shift, in fp32, rounded once. The tables are fp32 [C, D]. And counters [count] = 0.
 Status start(const Sizes& sizes, const std::byte* x, const float* core_scale, const float* core_shift, std::byte* s,
-             const Queue& queue);
+             std::uint32_t* counters, int count, const Queue& queue);
 
 // An event until its first MLP: the router's sums, the decisions, the exchange with ram, and 1/rms of the rows that
 // follow from it, fp32 [rows].

@@ -112,7 +112,10 @@ class RouteBlock {
       __syncthreads();
     }
     const std::int64_t row = first_row_ + warp_;
-    if (warp_ < rows && row < p_.rows) RouteRow<Element, vectors>(p_, lane_).finish(logits, row, inverse_rms());
+    if (warp_ >= rows || row >= p_.rows) return;
+    const unsigned map = p_.o.stream_map[row];
+    __syncwarp();  // all lanes have read the map
+    RouteRow<Element, vectors>(p_, lane_).finish(logits, route_bias(p_), row, map, inverse_rms());
   }
 
  private:
@@ -217,12 +220,13 @@ class RouteBlock {
   }
 
   __device__ void add_logits(std::int64_t first_route, RouteLogits& logits) const {
-    const RouteRow<Element, vectors> own(p_, lane_);
     const auto scale = static_cast<double>(inverse_rms());
 #pragma unroll
     for (int i = 0; i < RouteTile::routes / 32; ++i) {
       const std::int64_t r = first_route + i * 32 + lane_;
-      if (r < p_.width) own.add(logits, r, static_cast<double>(storage_.sums[warp_][i * 32 + lane_]) * scale);
+      if (r >= p_.width) continue;
+      const double z = static_cast<double>(storage_.sums[warp_][i * 32 + lane_]) * scale;
+      RouteRow<Element, vectors>::add(logits, route_head(p_, r), z);
     }
   }
 

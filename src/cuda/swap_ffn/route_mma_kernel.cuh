@@ -31,6 +31,7 @@ struct RouteMmaStorage {
   // One row more than there are: neighbouring routes lie in different banks.
   float sums[RouteMmaTile::warps][RouteMmaTile::routes][rows + 1];
   double squares[RouteMmaTile::warps][tiles * RouteMmaTile::tile_rows];
+  RouteHead heads[RouteMmaTile::routes + 1];  // the last one is the bias
 };
 
 template <class Element, int tiles>
@@ -58,9 +59,13 @@ class RouteMmaBlock {
   __device__ void run() {
     Operands operands[at_a_time];
     if constexpr (early) load_weights(operands, 0, first_piece());
+    if constexpr (early) keep_heads(0);
     ptx::wait_for_previous_grid();
+    // Of one row a warp it is under way from the first; with more rows registers are short.
+    const unsigned first_map = early && row_of(0) < p_.rows ? p_.o.stream_map[row_of(0)] : 0;
     RouteLogits logits[tiles];
     for (std::int64_t first_route = 0; first_route < p_.width; first_route += Tile::routes) {
+      if (early && first_route > 0) keep_heads(first_route);
       Sums sums{};
       double squares[tiles] = {};
       multiply(first_route, operands, sums, squares);
@@ -76,12 +81,14 @@ class RouteMmaBlock {
     }
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
-      const std::int64_t row = first_row_ + i * Tile::tile_rows + warp_;
-      if (row < p_.rows) RouteRow<Element, true>(p_, lane_).finish(logits[i], row, inverse_rms(i));
+      if (row_of(i) >= p_.rows) continue;
+      Row(p_, lane_).finish(logits[i], early ? storage_.heads[Tile::routes] : route_bias(p_), row_of(i),
+                            early ? first_map : p_.o.stream_map[row_of(i)], inverse_rms(i));
     }
   }
 
  private:
+  using Row = RouteRow<Element, true>;
   using Sums = float[tiles][Tile::slabs][4];
 
   // What a lane has of 32 columns.
@@ -99,6 +106,16 @@ class RouteMmaBlock {
   static constexpr bool early = tiles == 1;
   static constexpr int group_pieces = Tile::group_columns / elements;
   static constexpr int step = Tile::warps * group_pieces;  // pieces from one group of a warp to its next
+
+  // The warp's own in the end.
+  __device__ std::int64_t row_of(int tile) const { return first_row_ + tile * Tile::tile_rows + warp_; }
+
+  // Small and settled, as the weights are: nobody waits for them when the sums are there.
+  __device__ void keep_heads(std::int64_t first_route) {
+    const auto i = static_cast<int>(threadIdx.x);
+    if (i == Tile::routes) storage_.heads[i] = route_bias(p_);
+    if (i < Tile::routes && first_route + i < p_.width) storage_.heads[i] = route_head(p_, first_route + i);
+  }
 
   __device__ std::int64_t first_piece() const { return warp_ * group_pieces + lane_ % 4; }
 
@@ -190,7 +207,6 @@ class RouteMmaBlock {
 
   // Tile number `tile` of the block's, number `kept` of those whose sums are kept.
   __device__ void add_logits(std::int64_t first_route, int kept, int tile, RouteLogits& logits) const {
-    const RouteRow<Element, true> own(p_, lane_);
     const auto scale = static_cast<double>(inverse_rms(tile));
 #pragma unroll
     for (int i = 0; i < Tile::routes / 32; ++i) {
@@ -199,7 +215,7 @@ class RouteMmaBlock {
       float z = 0.0F;
 #pragma unroll
       for (int w = 0; w < Tile::warps; ++w) z += storage_.sums[w][i * 32 + lane_][kept * Tile::tile_rows + warp_];
-      own.add(logits, r, static_cast<double>(z) * scale);
+      Row::add(logits, early ? storage_.heads[i * 32 + lane_] : route_head(p_, r), static_cast<double>(z) * scale);
     }
   }
 

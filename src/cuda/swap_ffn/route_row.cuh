@@ -17,9 +17,32 @@ struct RouteParams {
   double eps = 0.0;
 };
 
+// What a route's sum is multiplied by in the logits; or what is added to them.
+struct RouteHead {
+  static constexpr int banks = 4;
+  float swap;
+  float of_banks[banks];
+};
+
+// Of route r.
+__device__ inline RouteHead route_head(const RouteParams& p, std::int64_t r) {
+  RouteHead head;
+  head.swap = p.o.swap_w[r];
+#pragma unroll
+  for (int b = 0; b < RouteHead::banks; ++b) head.of_banks[b] = p.o.bank_w[r * RouteHead::banks + b];
+  return head;
+}
+__device__ inline RouteHead route_bias(const RouteParams& p) {
+  RouteHead head;
+  head.swap = *p.o.swap_b;
+#pragma unroll
+  for (int b = 0; b < RouteHead::banks; ++b) head.of_banks[b] = p.o.bank_b[b];
+  return head;
+}
+
 // A lane's part of a row's, which is divided among the lanes.
 struct RouteLogits {
-  static constexpr int banks = 4;
+  static constexpr int banks = RouteHead::banks;
   double swap = 0.0;
   double of_banks[banks] = {};
 };
@@ -33,25 +56,24 @@ class RouteRow {
 
   __device__ RouteRow(const RouteParams& p, int lane) : p_(p), pieces_(p.columns / elements), lane_(lane) {}
 
-  // z: route r's sum, scaled by 1/rms.
-  __device__ void add(RouteLogits& logits, std::int64_t r, double z) const {
-    logits.swap += z * static_cast<double>(p_.o.swap_w[r]);
+  // z: a route's sum, scaled by 1/rms.
+  static __device__ void add(RouteLogits& logits, const RouteHead& head, double z) {
+    logits.swap += z * static_cast<double>(head.swap);
 #pragma unroll
-    for (int b = 0; b < banks; ++b) logits.of_banks[b] += z * static_cast<double>(p_.o.bank_w[r * banks + b]);
+    for (int b = 0; b < banks; ++b) logits.of_banks[b] += z * static_cast<double>(head.of_banks[b]);
   }
 
-  // When all have been added. inverse_rms: the row's own, which stays if it does not swap.
-  __device__ void finish(RouteLogits& logits, std::int64_t row, float inverse_rms) const {
-    const double swap_logit = warp_sum(logits.swap) + static_cast<double>(*p_.o.swap_b);
+  // When all have been added. map: the row's, as it is; inverse_rms: the row's own, which stays if it does not swap.
+  __device__ void finish(RouteLogits& logits, const RouteHead& bias, std::int64_t row, unsigned map,
+                         float inverse_rms) const {
+    const double swap_logit = warp_sum(logits.swap) + static_cast<double>(bias.swap);
 #pragma unroll
     for (int b = 0; b < banks; ++b) {
-      logits.of_banks[b] = warp_sum(logits.of_banks[b]) + static_cast<double>(p_.o.bank_b[b]);
+      logits.of_banks[b] = warp_sum(logits.of_banks[b]) + static_cast<double>(bias.of_banks[b]);
     }
     const unsigned choice = first_largest(logits.of_banks);
     const bool swaps = swap_logit > 0.0;  // sigmoid(v) > 1/2
-    const unsigned map = p_.o.stream_map[row];
     const unsigned lane_of_choice = map >> (2 * choice) & 3U;
-    __syncwarp();  // all lanes have read the map
     if (lane_ == 0 && p_.o.decisions != nullptr) {
       p_.o.decisions[row] = static_cast<std::uint8_t>(choice + (swaps ? 4U : 0U));
     }

@@ -13,7 +13,7 @@ constexpr int start_threads = 256;
 template <class Element, bool vectors>
 __global__ void __launch_bounds__(start_threads)
     start_kernel(const std::byte* x, const float* core_scale, const float* core_shift, std::byte* s, std::int64_t rows,
-                 std::int64_t columns, std::int64_t cores) {
+                 std::int64_t columns, std::int64_t cores, std::uint32_t* counters, int count) {
   using ThisPiece = Piece<Element, vectors>;
   const std::int64_t pieces = columns / ThisPiece::elements;
   const std::int64_t index = std::int64_t{blockIdx.x} * start_threads + threadIdx.x;
@@ -21,6 +21,9 @@ __global__ void __launch_bounds__(start_threads)
   const std::int64_t piece = index % pieces;
   ptx::wait_for_previous_grid();
   ptx::launch_next_grid();
+  if (blockIdx.x == 0) {
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += start_threads) counters[i] = 0;
+  }
   if (row >= rows) return;
   const std::int64_t table = row % cores * columns + piece * ThisPiece::elements;
   float values[ThisPiece::elements];
@@ -35,7 +38,7 @@ __global__ void __launch_bounds__(start_threads)
 }
 
 Status start(const Sizes& sizes, const std::byte* x, const float* core_scale, const float* core_shift, std::byte* s,
-             const Queue& queue) {
+             std::uint32_t* counters, int count, const Queue& queue) {
   const bool vectors = takes_vectors(sizes.hidden_size * size_of(sizes.dtype), {x, s, core_scale, core_shift});
   return with_pieces(sizes.dtype, vectors, [&](auto element, auto by_vectors) -> Status {
     using Element = typename decltype(element)::type;
@@ -44,7 +47,7 @@ Status start(const Sizes& sizes, const std::byte* x, const float* core_scale, co
     if (Status status = block_count(sizes.rows() * pieces, start_threads, blocks); !status.ok()) return status;
     return launch_kernel_early<start_kernel<Element, by_vectors.value>>(
         {.grid = dim3(blocks), .block = dim3(start_threads)}, queue.device, queue.stream, x, core_scale, core_shift, s,
-        sizes.rows(), sizes.hidden_size, sizes.cores);
+        sizes.rows(), sizes.hidden_size, sizes.cores, counters, count);
   });
 }
 
