@@ -56,6 +56,8 @@ inline constexpr Config split_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .
 // of L2, but a few multiprocessors belong to no cluster of four: that pays where memory is the bound.
 inline constexpr Config single_80x128{
     .tile_m = 80, .tile_n = 128, .stages = 6, .schedule = Schedule::pingpong, .swap_ab = true};
+inline constexpr Config four_80x128{
+    .tile_m = 80, .tile_n = 128, .stages = 6, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config tile_96x128{
     .tile_m = 96, .tile_n = 128, .stages = 6, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config four_96x128{
@@ -126,7 +128,7 @@ template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(738.5),   kernel_of<tile_256x208, E, Product::gate_up>(738.5),
     kernel_of<tile_256x192, E, Product::gate_up>(727.5),   kernel_of<single_256x176, E, Product::gate_up>(705.0),
-    kernel_of<single_256x128, E, Product::gate_up>(723.5), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
+    kernel_of<single_256x128, E, Product::gate_up>(726.5), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
     kernel_of<tile_128x160, E, Product::gate_up>(703.0),   kernel_of<tile_128x144, E, Product::gate_up>(676.0),
     kernel_of<row_128x224, E, Product::gate_up>(678.5),    kernel_of<row_128x208, E, Product::gate_up>(688.0),
     kernel_of<row_128x144, E, Product::gate_up>(684.5),    kernel_of<single_128x192, E, Product::gate_up>(674.0),
@@ -138,25 +140,26 @@ constexpr std::array gated_kernels{
     kernel_of<four_160x128, E, Product::gate_up>(704.0),   kernel_of<tile_192x128, E, Product::gate_up>(701.0),
     kernel_of<tile_208x128, E, Product::gate_up>(688.5),   kernel_of<four_208x128, E, Product::gate_up>(718.0),
     kernel_of<tile_128x176, E, Product::gate_up>(694.5),   kernel_of<quad_160x128, E, Product::gate_up>(705.0),
-    kernel_of<tile_72x192, E, Product::gate_up>(623.0),    kernel_of<half_80x192, E, Product::gate_up>(654.0),
+    kernel_of<tile_72x192, E, Product::gate_up>(520.0),    kernel_of<half_80x192, E, Product::gate_up>(654.0),
     kernel_of<half_96x192, E, Product::gate_up>(673.0),    kernel_of<half_104x192, E, Product::gate_up>(672.0),
-    kernel_of<three_192x192, E, Product::gate_up>(712.0),  kernel_of<three_208x192, E, Product::gate_up>(710.5),
-    kernel_of<both_208x128, E, Product::gate_up>(700.0),
+    kernel_of<three_192x192, E, Product::gate_up>(712.0),  kernel_of<three_208x192, E, Product::gate_up>(703.5),
+    kernel_of<both_208x128, E, Product::gate_up>(700.0),   kernel_of<four_80x128, E, Product::gate_up>(600.0),
 };
 
-// gemm's larger tiles, and two ping-pong ones: the activation is of as many columns as the product, twice gate_up's,
-// and there the other warpgroup multiplies meanwhile. The rates are of an earlier fit of the same tiles; what they
-// reach is in results/h200/gemm_gated_tiles.json.
+// gemm's larger tiles, and ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and
+// there the other warpgroup multiplies meanwhile. The rates are fitted to results/h200/gemm_gated_tiles.json together
+// with epilogue_parts of cost_model.cpp.
 template <class E>
 constexpr std::array gated_by_memory_kernels{
-    kernel_of<tile_256x224, E, Product::gated_by_memory>(733.5),
-    kernel_of<tile_256x208, E, Product::gated_by_memory>(733.5),
-    kernel_of<tile_256x192, E, Product::gated_by_memory>(728.0),
-    kernel_of<tile_128x256, E, Product::gated_by_memory>(700.0),
-    kernel_of<tile_128x224, E, Product::gated_by_memory>(690.0),
-    kernel_of<tile_128x192, E, Product::gated_by_memory>(709.5),
-    kernel_of<tile_128x160, E, Product::gated_by_memory>(699.5),
-    kernel_of<single_128x128, E, Product::gated_by_memory>(651.0),
+    kernel_of<tile_256x224, E, Product::gated_by_memory>(676.0),
+    kernel_of<tile_256x208, E, Product::gated_by_memory>(714.5),
+    kernel_of<tile_256x192, E, Product::gated_by_memory>(715.5),
+    kernel_of<tile_128x256, E, Product::gated_by_memory>(698.0),
+    kernel_of<tile_128x224, E, Product::gated_by_memory>(686.5),
+    kernel_of<tile_128x192, E, Product::gated_by_memory>(680.5),
+    kernel_of<tile_128x160, E, Product::gated_by_memory>(680.5),
+    kernel_of<row_128x224, E, Product::gated_by_memory>(674.5),
+    kernel_of<single_128x128, E, Product::gated_by_memory>(622.5),
 };
 
 }  // namespace gatefold::cuda::sm90
