@@ -155,6 +155,19 @@ __device__ inline void store_wait_read() {
   delay();
 }
 
+// Until they are in memory, where this thread can see them.
+__device__ inline void store_wait() {
+  delay();
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  delay();
+}
+
+// Orders what this thread has seen of memory before what it requests of the copy engine.
+__device__ inline void fence_async_global() {
+  delay();
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 // Orders ordinary writes to shared memory before the copy engine's reads.
 __device__ inline void fence_async_shared() {
   delay();

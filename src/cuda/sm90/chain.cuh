@@ -113,19 +113,7 @@ inline constexpr int round_barrier = first_pingpong_barrier;  // no ping-pong he
 
 // ---- counters ----
 
-// Until the stores of this thread are in memory, where it can see them.
-__device__ inline void store_wait() {
-  delay();
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-  delay();
-}
-
-// Orders what this thread has seen of memory before what it requests of the copy engine.
-__device__ inline void fence_async_global() {
-  delay();
-  asm volatile("fence.proxy.async.global;" ::: "memory");
-}
-
+// After what this thread has stored, or knows to be stored.
 __device__ inline void count(std::uint32_t* counter) {
   delay();
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
