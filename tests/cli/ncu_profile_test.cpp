@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "checkpoint/input_error.hpp"
@@ -64,6 +65,38 @@ TEST(NcuProfile, ReadsUnitsAndThousands) {
 TEST(NcuProfile, ReadsBytesThatAreNotScaled) {
   const std::vector<KernelProfile> kernels = read_ncu_csv(with("\"Mbyte\"", "\"byte\""));
   EXPECT_DOUBLE_EQ(kernels[1].read_bytes, 4.25);
+}
+
+// What ncu --replay-mode app-range writes.
+std::string of_ranges(int ranges, const std::string& more = "") {
+  std::string file = testing::TempDir() + "ncu_ranges_test.csv";
+  std::ofstream out(file);
+  out << "==PROF== Profiling \"range\" - 0: 0%....50%....100% - 1 pass\n"
+      << R"("ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum")" << "\n"
+      << R"("","","byte","byte")" << "\n";
+  for (int i = 0; i < ranges; ++i) out << '"' << i << R"(","range",")" << i + 1 << R"(,000,000","500")" << "\n";
+  out << more;
+  return file;
+}
+
+TEST(NcuProfile, ReadsWholeSteps) {
+  const std::string file = of_ranges(2);
+  const std::optional<StepProfiles> steps = profile_of_steps(read_ncu_csv(file), file);
+  ASSERT_TRUE(steps);
+  EXPECT_DOUBLE_EQ(steps->fused.read_bytes, 1e6);
+  EXPECT_DOUBLE_EQ(steps->unfused.read_bytes, 2e6);
+  EXPECT_DOUBLE_EQ(steps->unfused.written_bytes, 500.0);
+  EXPECT_FALSE(profile_of_steps(read_ncu_csv(fixture), fixture));
+  EXPECT_FALSE(profile_of_steps({}, ""));
+}
+
+TEST(NcuProfile, RefusesRangesThatAreNoTrace) {
+  for (const int ranges : {1, 3}) {
+    const std::string file = of_ranges(ranges);
+    expect_refused([&] { profile_of_steps(read_ncu_csv(file), file); }, std::to_string(ranges) + " ranges and 0");
+  }
+  const std::string file = of_ranges(2, "\"2\",\"void gatefold::cuda::sm90::kernel<1>()\",\"5\",\"5\"\n");
+  expect_refused([&] { profile_of_steps(read_ncu_csv(file), file); }, "2 ranges and 1 kernels");
 }
 
 TEST(NcuProfile, TellsTheFusedStepByItsKernels) {

@@ -61,6 +61,11 @@ class Backend {
   virtual double seconds(const std::function<void()>& enqueue) = 0;  // that the enqueued work takes
   // Work to be enqueued again and again: on CUDA a graph of it, captured now (which runs it once before), else itself.
   virtual std::function<void()> captured(const std::function<void()>& enqueue) { return enqueue; }
+  // Runs the work as a range of its own for a profiler that measures ranges (`ncu --replay-mode app-range`).
+  virtual void run_profiled(const std::function<void()>& enqueue) {
+    enqueue();
+    synchronise();
+  }
   // Does the power and heat of earlier work change what later work takes? Then each timing is preceded by as much of
   // the same, untimed.
   virtual bool remembers_earlier_work() const = 0;

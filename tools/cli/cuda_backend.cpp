@@ -1,5 +1,6 @@
 #include "cli/cuda_backend.hpp"
 
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -151,6 +152,12 @@ class CudaBackend final : public Backend {
     enqueue();
     end_.record(stream_);
     return end_.seconds_since(begin_);
+  }
+  void run_profiled(const std::function<void()>& enqueue) override {
+    require(cudaProfilerStart(), "beginning a profiler's range");
+    enqueue();
+    synchronise();
+    require(cudaProfilerStop(), "ending a profiler's range");
   }
   bool remembers_earlier_work() const override { return true; }
 

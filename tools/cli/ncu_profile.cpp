@@ -154,6 +154,8 @@ bool is_ours(const KernelProfile& kernel) {
   return std::ranges::any_of(namespaces, [&](std::string_view first) { return name.starts_with(first); });
 }
 
+bool is_range(const KernelProfile& kernel) { return kernel.name == "range"; }
+
 void add_to(std::vector<PassProfile>& profiles, const std::string& pass, const KernelProfile& kernel) {
   auto place = std::ranges::find(profiles, pass, &PassProfile::pass);
   if (place == profiles.end()) place = profiles.insert(profiles.end(), {pass, 0, {}});
@@ -215,11 +217,21 @@ std::vector<KernelProfile> read_ncu_csv(const std::string& file) {
   if (titles.empty())
     throw_input_error(file, ": has no line that begins with \"ID\": not what ncu --csv --page raw writes");
   if (kernels.empty()) throw_input_error(file, ": no kernels");
-  if (std::ranges::none_of(kernels, is_ours)) {
+  if (std::ranges::none_of(kernels, is_range) && std::ranges::none_of(kernels, is_ours)) {
     throw_input_error(file, ": of ", kernels.size(), " kernels none is gatefold's, the first is \"",
                       kernels.front().name, "\": export with --print-kernel-base demangled");
   }
   return kernels;
+}
+
+std::optional<StepProfiles> profile_of_steps(const std::vector<KernelProfile>& kernels, const std::string& file) {
+  const auto ranges = std::ranges::count_if(kernels, is_range);
+  if (ranges == 0) return std::nullopt;
+  if (ranges != 2 || kernels.size() != 2) {
+    throw_input_error(file, ": ", ranges, " ranges and ", kernels.size() - static_cast<std::size_t>(ranges),
+                      " kernels, but 2 ranges are a trace's, the fused step and the unfused one");
+  }
+  return StepProfiles{kernels[0], kernels[1]};
 }
 
 std::vector<PassProfile> profile_of_fused(const std::vector<KernelProfile>& kernels, const std::string& file) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,9 @@
 //
 //   ncu --csv --page raw --log-file FILE --cache-control none --metrics dram__bytes_read.sum,... gatefold swap-ffn
 //   trace ...
+//
+// With --replay-mode app-range it is of whole steps, which run as they do without ncu: one after the other, cooperative
+// kernels too, which ncu cannot launch alone.
 namespace gatefold::cli {
 
 // One launch, or several put together. Metrics that the file has not are NaN.
@@ -24,6 +28,13 @@ struct KernelProfile {
 
 // The launches in their order. Throws checkpoint::InputError where the file is not such a CSV.
 std::vector<KernelProfile> read_ncu_csv(const std::string& file);
+
+struct StepProfiles {
+  KernelProfile fused, unfused;
+};
+
+// Of a file of ranges, the two steps that `swap-ffn trace` marks; none of a file of kernels.
+std::optional<StepProfiles> profile_of_steps(const std::vector<KernelProfile>& kernels, const std::string& file);
 
 // What is launched for one pass of a step, in the order of the step.
 struct PassLaunch {

@@ -32,7 +32,7 @@ struct Line {
   std::optional<KernelProfile> profile = {};
 };
 
-std::vector<Line> trace_fused(SwapFfnJob& job, const SwapFfnData& data, std::int64_t steps) {
+std::vector<Line> trace_fused(SwapFfnJob& job, const SwapFfnData& data, std::int64_t steps, Backend& backend) {
   std::vector<Line> lines;
   for (const gatefold_swap_ffn_pass_info& p : job.plan().passes(data.batch())) {
     lines.push_back({"fused", p.name, p.launches, p.rows, p.columns, p.depth, p.flops, p.bytes, {}});
@@ -42,6 +42,7 @@ std::vector<Line> trace_fused(SwapFfnJob& job, const SwapFfnData& data, std::int
     job.enqueue(seconds.data());
     for (std::size_t i = 0; step >= 0 && i < lines.size(); ++i) lines[i].seconds.push_back(seconds[i]);
   }
+  backend.run_profiled([&] { job.enqueue(); });
   std::erase_if(lines, [](const Line& line) { return line.launches == 0; });  // of another way to do the same
   return lines;
 }
@@ -64,6 +65,7 @@ std::vector<Line> trace_unfused(const UnfusedSwapFfn& unfused, std::int64_t step
       lines[places.at(pass.name)].seconds.back() += backend.seconds(pass.run);
     }
   }
+  backend.run_profiled([&] { unfused.step(); });
   return lines;
 }
 
@@ -167,14 +169,19 @@ int trace(const TraceOptions& options) {
   SwapFfnJob job(data, *backend);
   const std::unique_ptr<UnfusedSwapFfn> unfused = make_unfused_swap_ffn(unfused_data, *backend);
   Report report;
-  std::vector<Line> fused_lines = trace_fused(job, data, options.steps);
+  std::vector<Line> fused_lines = trace_fused(job, data, options.steps, *backend);
   std::vector<Line> unfused_lines = trace_unfused(*unfused, options.steps, *backend);
-  if (!profile.empty()) {
+  const std::optional<StepProfiles> steps = profile_of_steps(profile, options.ncu);
+  if (!profile.empty() && !steps) {
     add_profile(fused_lines, profile_of_fused(profile, options.ncu), options.ncu);
     add_profile(unfused_lines, profile_of_unfused(profile, launches_of(*unfused), options.ncu), options.ncu);
   }
-  const Line fused_total = total_of(fused_lines);
-  const Line unfused_total = total_of(unfused_lines);
+  Line fused_total = total_of(fused_lines);
+  Line unfused_total = total_of(unfused_lines);
+  if (steps) {
+    fused_total.profile = steps->fused;
+    unfused_total.profile = steps->unfused;
+  }
   add_rows(report, data, fused_lines, fused_total, !profile.empty());
   add_rows(report, data, unfused_lines, unfused_total, !profile.empty());
   report.title = fmt::format("B {}, {}: medians of {} steps", data.batch(), title_of(data.desc()), options.steps);
@@ -211,9 +218,10 @@ Command add_swap_ffn_trace(CLI::App& parent) {
   auto options = std::make_shared<TraceOptions>();
   options->sizes.add_to(*app);
   app->add_option("--steps", options->steps, "Steps that are timed")->capture_default_str();
-  app->add_option("--ncu", options->ncu,
-                  "A CSV of Nsight Compute with a step's kernels (ncu --csv --page raw), whose DRAM bytes and "
-                  "utilisation join the rows");
+  app->add_option(
+      "--ncu", options->ncu,
+      "A CSV of Nsight Compute with a step's kernels (ncu --csv --page raw), or with its whole steps (--replay-mode "
+      "app-range), whose DRAM bytes and utilisation join the rows");
   options->output.add_to(*app);
   return {app, [options] { return trace(*options); }};
 }

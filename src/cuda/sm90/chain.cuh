@@ -56,14 +56,16 @@
 //                   that have multiplied down                which the other block's slots receive a copy
 //   idle            2 first threads of the other block's     the warpgroup that sends its sums, before it does: h has
 //                   warpgroups, whose h is in memory         left the place of the other block's mailbox
+//   scaled          32 of the scales' warp, once an MLP      warpgroups with rows, before they scale: 1/rms is there
+//   scales_read     warpgroups with rows, when gate_up is    the scales' warp: 1/rms is read, and the next may take
+//   (named)         staged, and the scales' warp             its place
 //   round (named)   256 consumers, after each MLP            the same: sums and s have left the place of the next h
-//   scaled          1 of the scales' warp, once an MLP       warpgroups with rows, before they scale: 1/rms is there
 //
 // No phase is missed and none runs ahead. drained: a phase's 11 arrivals are of those who need the one before to have
 // passed: producer threads waited for it, and consumers multiplied what these have then requested. peer_drained: the
 // other block multiplies the next down only after the next gate_up, whose weights the waiting thread brings. idle: the
 // next MLP's arrivals come after the round's barrier, and so after the message was received that waited for this one's.
-// scaled: the next MLP's s hangs on this one's h, which the waiting warpgroups store.
+// scaled: the next MLP's arrivals come after scales_read.
 namespace gatefold::cuda::sm90 {
 
 template <class GateUp, class Down>
@@ -110,6 +112,7 @@ struct ChainStorage {
 };
 
 inline constexpr int round_barrier = first_pingpong_barrier;  // no ping-pong here
+inline constexpr int scales_read_barrier = round_barrier + 1;
 
 // ---- counters ----
 
@@ -238,7 +241,7 @@ class ChainBlock {
     barrier_init(&storage.drained, consumer_warps + loads_per_step);
     barrier_init(&storage.peer_drained, consumer_warps);
     barrier_init(&storage.idle, GateUp::config.warpgroups);
-    barrier_init(&storage.scaled, 1);
+    barrier_init(&storage.scaled, 32);
     fence_barrier_init();
   }
 
@@ -247,18 +250,19 @@ class ChainBlock {
     if (!gate_up_.has_tile()) return;
     const Tile tile = gate_up_.tile();
     if (tile.tokens <= 0) return;
-    const bool elected = threadIdx.x % 32 == 0;
+    const auto lane = static_cast<int>(threadIdx.x % 32);
     wait_for_previous_grid();
     for (int round = 0; round < arguments_.mlps; ++round) {
       if (round > 0) {
-        if (elected) wait_for_s(tile, round);
+        if (lane == 0) wait_for_s(tile, round);
         __syncwarp();
       }
-      for (auto row = static_cast<int>(threadIdx.x % 32); row < GateUp::config.tile_m; row += 32) {
+      for (int row = lane; row < GateUp::config.tile_m; row += 32) {
         if (row < tile.tokens) storage_.inverse_rms[row] = inverse_rms(tile.first_row + row, round);
       }
+      barrier_arrive(&storage_.scaled);
       __syncwarp();
-      if (elected) barrier_arrive(&storage_.scaled);
+      named_barrier_sync(scales_read_barrier, scales_read_threads(tile));
     }
   }
 
@@ -306,6 +310,11 @@ class ChainBlock {
  private:
   __device__ bool overlaid() const { return gate_up_.has_tile() && down_.has_tile(); }
 
+  // The scales' warp and the warpgroups with rows.
+  static __device__ int scales_read_threads(const Tile& tile) {
+    return 32 + 128 * static_cast<int>(ChainProduct<GateUp>::writers(tile));
+  }
+
   // s of the row block as the MLPs before round `round` left it, and h as those before and the round's own.
   __device__ void wait_for_s(const Tile& tile, int round) const {
     wait_for_count(arguments_.state.s_stored + gate_up_.counter_of(tile),
@@ -351,6 +360,7 @@ class ChainBlock {
       barrier_wait(&storage_.scaled, rounds_ & 1U);
       GateUp::Epilogue::store(arguments_.gate_up.out, tile, storage_.staging.gate_up, storage_.inverse_rms, thread,
                               tCrC);
+      named_barrier_arrive(scales_read_barrier, scales_read_threads(tile));
     }
     if (thread % 128 == 0) {
       if (slabs > 0) {
