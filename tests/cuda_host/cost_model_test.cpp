@@ -35,6 +35,7 @@ double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tok
                             .left_out_of_some = 0.4,
                             .left_out_of_two = 0.2,
                             .subtile_round = 0.6,
+                            .narrow_round = 0.6,
                             .exposed_fraction = 0.25,
                             .most_of_average = 5.0,
                             .latency_seconds = 1.6e-6,

@@ -226,6 +226,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     const bool two_weights = c.product == Product::gate_up;
     const bool strips_of_columns = !two_weights || c.alternating;  // the second one's may be past the last
     bool no_columns = !strips_of_columns && c.cluster_n == 1;      // for a producer thread, all around the ring
+    bool narrow_after_others = !c.may_narrow();                    // in one product
     for (const test::GridShape& shape : test::kernel_grid) {
       const Problem problem = problem_of(GetParam().product, shape.hidden_size, shape.intermediate_size);
       if (!fits(c, problem)) continue;  // shorter sums than the ring of one whose consumers request them
@@ -236,7 +237,8 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
       empty_rows = empty_rows || shape.tokens % c.tile_m != 0;
       part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
       part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
-      const int last_strip = g.n_tiles * c.columns() - (strips_of_columns ? c.strip_columns() : c.columns());
+      narrow_after_others = narrow_after_others || (g.narrow_from > 0 && g.narrow_from < g.n_tiles);
+      const int last_strip = g.first_column(c, g.n_tiles) - (strips_of_columns ? c.strip_columns() : c.columns());
       no_columns = no_columns || (last_strip >= shape.intermediate_size && g.k_steps > c.stages);
     }
     EXPECT_TRUE(whole);
@@ -247,6 +249,7 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     EXPECT_TRUE(part_of_a_slab);
     EXPECT_TRUE(part_of_columns);
     EXPECT_TRUE(no_columns);
+    EXPECT_TRUE(narrow_after_others);
   }
 }
 

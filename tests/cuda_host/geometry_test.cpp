@@ -43,6 +43,15 @@ constexpr Config alternating{.tile_m = 104,
                              .alternating = true};
 constexpr Config all_configs[] = {two_slabs,  one_slab, pingpong,          swap_ab,    consumer_fed,
                                   split_sums, of_four,  two_of_four_bring, alternating};
+constexpr Config in_strips(int tile_m, int cluster_m, int cluster_n) {
+  Config c = alternating;
+  c.tile_m = tile_m;
+  c.tile_n = 128;
+  c.cluster_m = cluster_m;
+  c.cluster_n = cluster_n;
+  return c;
+}
+static_assert(in_strips(208, 1, 2).may_narrow() && !alternating.may_narrow() && !of_four.may_narrow());
 
 TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
   for (const Config& c : all_configs) {
@@ -108,6 +117,58 @@ TEST(Geometry, RowsAreTakenInTurnWhereTheyDiffer) {
 }
 
 // The blocks' shares of the k-steps are all of them, and fewer than one each more.
+// Tiles of both strips, then of one, follow each other without a gap, end with the columns, and take as few half rounds
+// as any number of whole ones.
+TEST(Geometry, NarrowTilesSaveHalfARound) {
+  for (const Config& c : {in_strips(208, 1, 2), in_strips(80, 1, 1), in_strips(96, 2, 1)}) {
+    for (const std::int64_t T : {1, 200, 208, 209, 416, 500, 2000, 5000}) {
+      for (std::int64_t F = 8; F < 60000; F = F * 5 / 4 + 8) {
+        for (const int clusters : {1, 7, 66, 132}) {
+          const Geometry g = geometry_of(c, gated_problem(4096, F), T, clusters);
+          SCOPED_TRACE(testing::Message() << name(c) << ", " << T << " tokens, " << F << " columns, " << clusters);
+          EXPECT_EQ(g.narrow_from % c.cluster_n, 0);
+          EXPECT_EQ(g.n_tiles % c.cluster_n, 0);
+          EXPECT_EQ(g.first_column(c, 0), 0);
+          for (int n = 0; n < g.n_tiles; ++n) {
+            const int width = n < g.narrow_from ? c.columns() : c.strip_columns();
+            ASSERT_EQ(g.first_column(c, n + 1), g.first_column(c, n) + width);
+          }
+          EXPECT_GE(g.first_column(c, g.n_tiles), F);
+          EXPECT_LT(g.first_column(c, g.n_tiles - c.cluster_n), F);
+
+          const int rows = g.m_tiles / c.cluster_m;
+          const auto strips = static_cast<int>(ceil_div(ceil_div(F, c.strip_columns()), c.cluster_n));
+          const auto half_rounds = [&](int whole, int tiles) {
+            return ceil_div(whole * rows, clusters) + ceil_div(tiles * rows, clusters);
+          };
+          if (rows > g.group_m) {  // every band would end with narrow tiles
+            EXPECT_EQ(g.narrow_from, g.n_tiles);
+            continue;
+          }
+          const int all_whole = half_rounds((strips + 1) / 2, (strips + 1) / 2);
+          int least = all_whole;
+          for (int whole = 0; whole <= strips / 2; ++whole) least = std::min(least, half_rounds(whole, strips - whole));
+          const int taken = half_rounds(g.narrow_from / c.cluster_n, g.n_tiles / c.cluster_n);
+          EXPECT_LE(taken, all_whole);
+          EXPECT_LE(taken, clusters < 66 ? least + 1 : least);  // one more of the hundreds that few clusters take
+        }
+      }
+    }
+  }
+}
+
+TEST(Geometry, NarrowTilesOfLlamas) {
+  const auto tiles = [](std::int64_t F, std::int64_t T) {
+    const Geometry g = geometry_of(in_strips(208, 1, 2), gated_problem(4096, F), T, 66);
+    return std::pair(g.narrow_from, g.n_tiles);
+  };
+  EXPECT_EQ(tiles(28672, 200), std::pair(3 * 132, 3 * 132 + 104));
+  EXPECT_EQ(tiles(53248, 200), std::pair(6 * 132, 6 * 132 + 80));
+  EXPECT_EQ(tiles(14336, 200), std::pair(224, 224));  // 448 strips are 3.4 half rounds, two whole ones
+  EXPECT_EQ(tiles(14336, 416), std::pair(198, 250));  // in two rows of tiles
+  EXPECT_EQ(tiles(2880, 200), std::pair(0, 90));
+}
+
 TEST(Geometry, SharesOfASumCoverIt) {
   for (const std::int64_t D : {1, 64, 65, 2880, 7168}) {
     const std::int64_t columns =

@@ -148,10 +148,11 @@ __device__ inline void store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Until the stores of this thread have read their shared memory.
+// Until the stores of this thread have read their shared memory, but for the last `under_way` groups of them.
+template <int under_way = 0>
 __device__ inline void store_wait_read() {
   delay();
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(under_way) : "memory");
   delay();
 }
 

@@ -30,10 +30,10 @@ struct DelayState {
   std::uint32_t calls[most_warps];  // by each warp so far: the same place is another one at each visit
 };
 
-__device__ inline DelayState& delay_state() {
-  __shared__ DelayState state;
-  return state;
-}
+// Of each block, in device memory, since kernels may need all of their shared memory; two launches at a time share it.
+static __device__ DelayState delay_states[4096];
+
+__device__ inline DelayState& delay_state() { return delay_states[blockIdx.x % 4096]; }
 
 // By the whole block, before anything else.
 __device__ inline void begin_delays(const DelaySeed& seed) {

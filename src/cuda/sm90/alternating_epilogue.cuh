@@ -40,7 +40,8 @@ struct AlternatingEpilogue : NoInputs {
 
   // To tCrC ((2, 2, tile_m / 8), slabs, 1): per eight tokens, two of the first half's column and two of the second's.
   template <class Accumulator>
-  static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
+  static __device__ __forceinline__ void add_biases(const Arguments& arguments, const Tile& tile, int thread,
+                                                    Accumulator& tCrC) {
     if (!arguments.gate_bias.is_there() && !arguments.up_bias.is_there()) return;
     ptx::wait_for_previous_grid();  // which may have written them; it has ended, as its x came through the ring
     const TileBias& first = arguments.up_first ? arguments.up_bias : arguments.gate_bias;
@@ -60,8 +61,9 @@ struct AlternatingEpilogue : NoInputs {
   }
 
   template <class Accumulator>
-  static __device__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile, int /*tile_slabs*/,
-                               Storage& storage, Inputs& /*inputs*/, int thread, const Accumulator& tCrC) {
+  static __device__ __forceinline__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile,
+                                               int tile_slabs, Storage& storage, Inputs& /*inputs*/, int thread,
+                                               const Accumulator& tCrC) {
     using namespace cute;
     const int warpgroup = thread / 128;
     const bool elected = thread % 128 == 0;
@@ -72,7 +74,7 @@ struct AlternatingEpilogue : NoInputs {
       for (int slab = 0; slab < config.slabs(); ++slab) {
 #pragma unroll
         for (int token = 0; token < config.tile_m; token += store_rows) {
-          if (token >= tile.tokens) break;
+          if (token >= tile.tokens || (config.may_narrow() && slab >= tile_slabs)) break;
           if (elected) store_wait_read();
           named_barrier_sync(first_store_barrier + warpgroup, 128);
           stage(shared_address(mine), thread, [&](int group) {
@@ -96,7 +98,7 @@ struct AlternatingEpilogue : NoInputs {
  private:
   static __device__ int first_column(const Tile& tile, int thread, int slab) {
     const int warpgroup = config.pingpong() ? 0 : thread / 128;
-    return tile.n * config.columns() + (slab * config.warpgroups_per_tile() + warpgroup) * chunk;
+    return tile.template column<config>() + (slab * config.warpgroups_per_tile() + warpgroup) * chunk;
   }
 
   // store_rows tokens of the warpgroup's 32 columns. pair_of(group): the thread's two of eight tokens. Lane l gives the

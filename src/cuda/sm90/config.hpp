@@ -52,6 +52,10 @@ struct Config {
   constexpr int strip_rows() const { return tile_n / 2; }
   constexpr int strip_columns() const { return alternating ? tile_n / 4 : tile_n / 2; }
 
+  // Whether a tile may be of its first strip alone, a slab of 64 rows: of the last round, where half of the others'
+  // columns are left for each (geometry.hpp).
+  constexpr bool may_narrow() const { return alternating && pingpong() && slabs() == 2; }
+
   // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or with swap_ab gate's and up's.
   constexpr int slabs() const { return (swap_ab ? tile_n : tile_m) / (64 * warpgroups_per_tile()); }
   // Rows of x come in boxes of 64 tokens per warpgroup. A tile of two such subtiles can be split in two, so that more
@@ -72,19 +76,32 @@ struct Config {
     return cluster_m == 1 && (product == Product::plain ? tile_m <= 128 : tile_m <= (swap_ab ? 96 : 128));
   }
 
-  static constexpr int swizzle_bytes = 128;  // of a row
+  static constexpr int swizzle_bytes = 128;             // of a row
+  static constexpr int most_shared_bytes = 227 * 1024;  // of a block
   constexpr int tile_k() const { return swizzle_bytes / operand_bytes; }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * swizzle_bytes; }
 
   // The output passes through shared memory this many columns at a time, which bounds the staging buffer of a plain
   // product to that of gate_up.
-  constexpr int store_columns() const { return tile_n / 2; }
+  constexpr int store_columns() const { return product == Product::gated_by_memory ? gate_columns() : tile_n / 2; }
+
+  // Gate values come in boxes of 64 rows and so many columns, which h then leaves by: 64 or 32, which a swizzle spreads
+  // over the banks, or an odd number of pieces of 8. A warpgroup has as many buffers for them as the ring leaves room
+  // for: three let it wait for no box while it combines (gate_tile_epilogue.cuh).
+  constexpr int gate_columns() const {
+    if (tile_n % 64 == 0) return gate_buffers_of(64) < 3 ? 32 : 64;
+    int columns = tile_n;
+    while (columns > 64 && columns % 16 == 0) columns /= 2;
+    return columns;
+  }
+  constexpr int gate_buffers() const { return gate_buffers_of(gate_columns()); }
   // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
   constexpr int staged_slabs() const { return has_producers() ? slabs() : 1; }
   // Of alternating rows: tokens of a slab's 32 columns.
   constexpr int staged_tokens() const { return tile_m % 16 == 0 ? tile_m / 2 : tile_m; }
   constexpr int store_bytes() const {
     if (alternating) return warpgroups * staged_tokens() * 32 * output_bytes;
+    if (product == Product::gated_by_memory) return gate_buffers() * gate_buffer_bytes(gate_columns());
     return (pingpong() ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * output_bytes;
   }
 
@@ -105,6 +122,14 @@ struct Config {
   // Accumulators that leave too few registers to all others: producers keep in shared memory where they stand, and take
   // only layouts of which a strip of the tile, gate's or up's, comes in one box.
   constexpr bool few_registers() const { return has_producers() && accumulators() > 192; }
+
+ private:
+  constexpr int gate_buffer_bytes(int columns) const { return warpgroups * 64 * columns * output_bytes; }
+  constexpr int gate_buffers_of(int columns) const {
+    const int room = (most_shared_bytes - 1024 - stages * stage_bytes()) / gate_buffer_bytes(columns);
+    const int boxes = slabs() * tile_n / columns;  // of a warpgroup's tile
+    return room < boxes ? room : boxes;
+  }
 };
 
 // What tells a shape from the others of its family: "256x192 cluster 1x2".

@@ -7,8 +7,8 @@
 
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
 // of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; half_: weights, where a
-// tile of all the tokens would share tokens; four_: of four, quad_: of 2 x 2; three_ and both_: as many warpgroups
-// together, where others are in ping-pong; single_: without clusters.
+// tile of all the tokens would share tokens; four_: of four, quad_: of 2 x 2; three_: as many warpgroups together,
+// where others are in ping-pong; strips_: whose last round may be of half tiles; single_: without clusters.
 namespace gatefold::cuda::sm90 {
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
@@ -68,8 +68,6 @@ inline constexpr Config four_160x128{
     .tile_m = 160, .tile_n = 128, .stages = 5, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config tile_192x128{
     .tile_m = 192, .tile_n = 128, .stages = 4, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
-inline constexpr Config tile_208x128{
-    .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config four_208x128{
     .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 
@@ -107,8 +105,17 @@ inline constexpr Config half_96x192 = half_of_192(96, 5);
 inline constexpr Config half_104x192 = half_of_192(104, 5);
 inline constexpr Config three_192x192 = three_of_192(192);
 inline constexpr Config three_208x192 = three_of_192(208);
-// One round of tiles, whose epilogue nothing hides: both warpgroups share it.
-inline constexpr Config both_208x128 = alternating({.tile_m = 208, .tile_n = 128, .stages = 5, .cluster_n = 2});
+// 64 columns in two strips, of which a last round's tiles have one: 28672 are 3.5 rounds of 132, where tiles of 64
+// alone take four.
+constexpr Config strips_of_128(int tile_m, int stages) {
+  return alternating(
+      {.tile_m = tile_m, .tile_n = 128, .stages = stages, .cluster_n = 2, .schedule = Schedule::pingpong});
+}
+inline constexpr Config strips_80x128 = strips_of_128(80, 8);
+inline constexpr Config strips_96x128 = strips_of_128(96, 7);
+inline constexpr Config strips_160x128 = strips_of_128(160, 6);
+inline constexpr Config strips_192x128 = strips_of_128(192, 5);
+inline constexpr Config strips_208x128 = strips_of_128(208, 5);
 
 template <class S>
 constexpr Kernel kernel_of_shape(double teraflops) {
@@ -122,28 +129,29 @@ constexpr Kernel kernel_of(double teraflops) {
 
 // Their rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
 // cost_model.cpp. Those with divided sums are not: no cell that 128x128 is near the best in has arithmetic for a
-// bound, and it reaches 607 where it has (12288 x 28672, 768 tokens). 256x224 and 256x208 have one rate, since the fit
-// leaves open which is faster: rounds decide.
+// bound, and it reaches 607 where it has (12288 x 28672, 768 tokens).
 template <class E>
 constexpr std::array gated_kernels{
-    kernel_of<tile_256x224, E, Product::gate_up>(738.5),   kernel_of<tile_256x208, E, Product::gate_up>(738.5),
-    kernel_of<tile_256x192, E, Product::gate_up>(727.5),   kernel_of<single_256x176, E, Product::gate_up>(705.0),
-    kernel_of<single_256x128, E, Product::gate_up>(726.5), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
-    kernel_of<tile_128x160, E, Product::gate_up>(703.0),   kernel_of<tile_128x144, E, Product::gate_up>(676.0),
-    kernel_of<row_128x224, E, Product::gate_up>(678.5),    kernel_of<row_128x208, E, Product::gate_up>(688.0),
-    kernel_of<row_128x144, E, Product::gate_up>(684.5),    kernel_of<single_128x192, E, Product::gate_up>(674.0),
-    kernel_of<single_128x160, E, Product::gate_up>(640.5), kernel_of<single_128x128, E, Product::gate_up>(644.0),
-    kernel_of<single_128x96, E, Product::gate_up>(591.5),  kernel_of<single_128x64, E, Product::gate_up>(429.5),
+    kernel_of<tile_256x224, E, Product::gate_up>(742.5),   kernel_of<tile_256x208, E, Product::gate_up>(736.5),
+    kernel_of<tile_256x192, E, Product::gate_up>(725.5),   kernel_of<single_256x176, E, Product::gate_up>(714.0),
+    kernel_of<single_256x128, E, Product::gate_up>(723.5), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
+    kernel_of<tile_128x160, E, Product::gate_up>(702.5),   kernel_of<tile_128x144, E, Product::gate_up>(677.0),
+    kernel_of<row_128x224, E, Product::gate_up>(670.0),    kernel_of<row_128x208, E, Product::gate_up>(690.0),
+    kernel_of<row_128x144, E, Product::gate_up>(675.5),    kernel_of<single_128x192, E, Product::gate_up>(674.5),
+    kernel_of<single_128x160, E, Product::gate_up>(640.5), kernel_of<single_128x128, E, Product::gate_up>(645.5),
+    kernel_of<single_128x96, E, Product::gate_up>(595.0),  kernel_of<single_128x64, E, Product::gate_up>(438.0),
     kernel_of<split_128x128, E, Product::gate_up>(640.0),  kernel_of<split_128x64, E, Product::gate_up>(476.0),
-    kernel_of<single_80x128, E, Product::gate_up>(521.5),  kernel_of<tile_96x128, E, Product::gate_up>(623.0),
-    kernel_of<four_96x128, E, Product::gate_up>(679.0),    kernel_of<tile_160x128, E, Product::gate_up>(678.0),
-    kernel_of<four_160x128, E, Product::gate_up>(704.0),   kernel_of<tile_192x128, E, Product::gate_up>(701.0),
-    kernel_of<tile_208x128, E, Product::gate_up>(688.5),   kernel_of<four_208x128, E, Product::gate_up>(718.0),
-    kernel_of<tile_128x176, E, Product::gate_up>(694.5),   kernel_of<quad_160x128, E, Product::gate_up>(705.0),
-    kernel_of<tile_72x192, E, Product::gate_up>(520.0),    kernel_of<half_80x192, E, Product::gate_up>(654.0),
-    kernel_of<half_96x192, E, Product::gate_up>(673.0),    kernel_of<half_104x192, E, Product::gate_up>(672.0),
-    kernel_of<three_192x192, E, Product::gate_up>(712.0),  kernel_of<three_208x192, E, Product::gate_up>(703.5),
-    kernel_of<both_208x128, E, Product::gate_up>(700.0),   kernel_of<four_80x128, E, Product::gate_up>(600.0),
+    kernel_of<single_80x128, E, Product::gate_up>(543.5),  kernel_of<tile_96x128, E, Product::gate_up>(623.5),
+    kernel_of<four_96x128, E, Product::gate_up>(673.0),    kernel_of<tile_160x128, E, Product::gate_up>(682.5),
+    kernel_of<four_160x128, E, Product::gate_up>(704.5),   kernel_of<tile_192x128, E, Product::gate_up>(701.0),
+    kernel_of<four_208x128, E, Product::gate_up>(718.0),   kernel_of<tile_128x176, E, Product::gate_up>(695.5),
+    kernel_of<quad_160x128, E, Product::gate_up>(705.0),   kernel_of<tile_72x192, E, Product::gate_up>(534.0),
+    kernel_of<half_80x192, E, Product::gate_up>(654.0),    kernel_of<half_96x192, E, Product::gate_up>(675.0),
+    kernel_of<half_104x192, E, Product::gate_up>(675.5),   kernel_of<three_192x192, E, Product::gate_up>(713.0),
+    kernel_of<three_208x192, E, Product::gate_up>(710.0),  kernel_of<four_80x128, E, Product::gate_up>(612.0),
+    kernel_of<strips_160x128, E, Product::gate_up>(679.0), kernel_of<strips_192x128, E, Product::gate_up>(688.5),
+    kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_80x128, E, Product::gate_up>(495.5),
+    kernel_of<strips_96x128, E, Product::gate_up>(611.0),
 };
 
 // gemm's larger tiles, and ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and
@@ -151,15 +159,15 @@ constexpr std::array gated_kernels{
 // with epilogue_parts of cost_model.cpp.
 template <class E>
 constexpr std::array gated_by_memory_kernels{
-    kernel_of<tile_256x224, E, Product::gated_by_memory>(676.0),
-    kernel_of<tile_256x208, E, Product::gated_by_memory>(714.5),
-    kernel_of<tile_256x192, E, Product::gated_by_memory>(715.5),
-    kernel_of<tile_128x256, E, Product::gated_by_memory>(698.0),
-    kernel_of<tile_128x224, E, Product::gated_by_memory>(686.5),
-    kernel_of<tile_128x192, E, Product::gated_by_memory>(680.5),
-    kernel_of<tile_128x160, E, Product::gated_by_memory>(680.5),
-    kernel_of<row_128x224, E, Product::gated_by_memory>(674.5),
-    kernel_of<single_128x128, E, Product::gated_by_memory>(622.5),
+    kernel_of<tile_256x224, E, Product::gated_by_memory>(702.0),
+    kernel_of<tile_256x208, E, Product::gated_by_memory>(719.5),
+    kernel_of<tile_256x192, E, Product::gated_by_memory>(741.5),
+    kernel_of<tile_128x256, E, Product::gated_by_memory>(697.5),
+    kernel_of<tile_128x224, E, Product::gated_by_memory>(689.0),
+    kernel_of<tile_128x192, E, Product::gated_by_memory>(688.0),
+    kernel_of<tile_128x160, E, Product::gated_by_memory>(658.0),
+    kernel_of<row_128x224, E, Product::gated_by_memory>(673.5),
+    kernel_of<single_128x128, E, Product::gated_by_memory>(613.5),
 };
 
 }  // namespace gatefold::cuda::sm90

@@ -6,28 +6,32 @@
 
 namespace gatefold::cuda::sm90 {
 
-// gemm_gated, a product that is gated by values in memory: the copy engine brings the gate tile into the staging
-// buffer, in the pieces and the swizzle in which the output leaves it, and h replaces it in place. A warpgroup's
-// staging buffer holds `staged` slabs of half of the tile's columns, so every slab of it is used twice for a tile, and
-// has a barrier of its own, `came`.
+// gemm_gated, a product that is gated by values in memory: the copy engine brings the gate tile in boxes of 64 rows x
+// gate_columns() into buffers, in the swizzle in which the output leaves them, and h replaces each box in place. A
+// warpgroup has gate_buffers() of them, used by turns: box i of its tile lies in buffer i % buffers.
 //
 // All of it is one warpgroup's own affair, whichever tile it has: blocks of a cluster each bring their own gate tile,
-// and ping-pong warpgroups each have a tile and buffers of their own. Of a tile with tokens for the warpgroup, slab s:
+// and ping-pong warpgroups each have a tile and buffers of their own. With three buffers, of a tile of six boxes:
 //
-//   elected thread  | main loop, after k-step 0 | main loop | pass 0: h stored | reads done        | pass 1: h stored |
-//                   | reads of the tile before  |           | to shared memory,| expect, load      | to shared memory,|
-//                   | done; expect, load pass 0 |           | then to global   | pass 1            | then to global   |
-//   copy engine     |                           | gate ->   |                  | h <- , then gate -> slab s |   h <-  |
-//   all 128 threads |        multiply           | multiply  | wait for came[s], phase 0  | wait for came[s], phase 1 |
+//   elected thread  | main loop, after k-step 0 | main loop | h of 0 | h of 1 leaves; 0  | h of 2 leaves; 1  | ..
+//                   | stores of the tile before |           | leaves | is read: expect,  | is read: expect,  |
+//                   | read: load boxes 0, 1, 2  |           |        | load box 3        | load box 4        |
+//   copy engine     |                           | gate ->   | h <-   | h <-, gate ->     | h <-, gate ->     |
+//   all 128 threads |        multiply           | multiply  | box 0  | box 1             | box 2             | box 3 ..
 //
-// came[s]: one arrival a phase, the elected thread's, that announces the bytes of the slab, and those bytes. All
+// So the store of one box is read and the load of another under way while a third is combined. With two buffers the
+// thread waits for the store that it has just issued, and the load is under way while the other box is combined.
+//
+// came[b]: one arrival a phase, the elected thread's, that announces the bytes of the box, and those bytes. All
 // threads of the warpgroup wait for every phase, and there is no next load before they have: it follows their named
-// barrier. So no phase is missed, and as a tile takes two phases of a barrier or, for a slab without tokens, none, its
-// passes wait for phases 0 and 1 by parity whatever came before. Nothing is requested that is not waited for: slabs
-// with tokens are counted alike in both, and a block or warpgroup without a tile does neither.
+// barrier. So no phase is missed. A tile's boxes need not be a multiple of the buffers, nor the same for every tile, so
+// the phases that come next are kept, a bit for each buffer: all read them when a tile is multiplied, and the elected
+// thread writes those of the next tile after the first box's named barrier and before the last one's. Nothing is
+// requested that is not waited for: slabs with tokens are counted alike in both, and a block or warpgroup without a
+// tile does neither.
 //
-// A slab is free for the next gate values when the stores out of it have been read, for which the thread waits that
-// issued them, as it then issues the load. What threads read and wrote there before lies before the store: fence, named
+// A buffer is free for the next gate values when the store out of it has been read, for which the thread waits that
+// issued it, as it then issues the load. What threads read and wrote there before lies before the store: fence, named
 // barrier.
 //
 // The kernel before may have written the gate values. A first k-step of x has come, which was requested after that
@@ -37,7 +41,10 @@ struct GateTileEpilogue : Staging<config, Element> {
   using Buffer = Staging<config, Element>;
   using Storage = typename Buffer::Storage;
   static constexpr bool has_inputs = true;
-  static_assert(Buffer::passes == 2 && !config.swap_ab && config.split_k == 1);
+  static constexpr int buffers = config.gate_buffers();
+  static constexpr int boxes = Buffer::slabs * Buffer::passes;  // of a whole tile, one slab's after the other's
+  static constexpr int behind = buffers > 2 ? 1 : 0;  // stores that may be under way when a buffer is loaded again
+  static_assert(buffers > 1 && Buffer::passes > 1 && Buffer::chunks == 1 && !config.swap_ab && config.split_k == 1);
 
   struct Arguments {
     CUtensorMap gate;  // [T, F], in the output's boxes
@@ -46,7 +53,8 @@ struct GateTileEpilogue : Staging<config, Element> {
   };
 
   struct Inputs {
-    std::uint64_t came[config.warpgroups][Buffer::staged];
+    std::uint64_t came[config.warpgroups][buffers];
+    std::uint32_t phases[config.warpgroups];
   };
 
   template <class Encode>
@@ -59,30 +67,24 @@ struct GateTileEpilogue : Staging<config, Element> {
   static __device__ void init(const Arguments& arguments, Inputs& inputs) {
     prefetch_descriptor(&arguments.gate);
     for (int warpgroup = 0; warpgroup < config.warpgroups; ++warpgroup) {
-      for (int slab = 0; slab < Buffer::staged; ++slab) barrier_init(&inputs.came[warpgroup][slab], 1);
+      for (int buffer = 0; buffer < buffers; ++buffer) barrier_init(&inputs.came[warpgroup][buffer], 1);
+      inputs.phases[warpgroup] = 0;
     }
     fence_barrier_init();
   }
 
-  // By a consumer warpgroup's first thread: requests what the first pass over the tile reads. What the second reads
-  // sets out for L2.
+  // By a consumer warpgroup's first thread: requests the first boxes, and sets the others out for L2.
   static __device__ void prefetch(const Arguments& arguments, const Tile& tile, int tile_slabs, Storage& storage,
                                   Inputs& inputs, int thread) {
     const int warpgroup = thread / 128;
+    const int tile_boxes = tile_slabs * Buffer::passes;
     store_wait_read();
     // Not unrolled: all of this stands in the main loop.
 #pragma unroll 1
-    for (int slab = 0; slab < min(tile_slabs, Buffer::staged); ++slab) {
-      load(arguments, tile, warpgroup, 0, slab, slab, storage, inputs);
-    }
+    for (int box = 0; box < min(tile_boxes, buffers); ++box) load(arguments, tile, warpgroup, box, storage, inputs);
 #pragma unroll 1
-    for (int slab = 0; slab < tile_slabs; ++slab) {
-#pragma unroll 1
-      for (int pass = slab < Buffer::staged ? 1 : 0; pass < Buffer::passes; ++pass) {
-        for (int i = 0; i < Buffer::chunks; ++i) {
-          prefetch_tile_2d(&arguments.gate, Buffer::column_of(tile, pass, i), Buffer::row_of(tile, warpgroup, slab));
-        }
-      }
+    for (int box = buffers; box < tile_boxes; ++box) {
+      prefetch_tile_2d(&arguments.gate, column_of(tile, box), row_of(tile, warpgroup, box));
     }
   }
 
@@ -97,59 +99,67 @@ struct GateTileEpilogue : Staging<config, Element> {
                                                int tile_slabs, Storage& storage, Inputs& inputs, int thread,
                                                const Accumulator& tCrC) {
     arguments.combine.dispatch([&](auto act) {
-      constexpr int stages = Buffer::passes * Buffer::slabs / Buffer::staged;
       const int warpgroup = thread / 128;
+      const int tile_boxes = tile_slabs * Buffer::passes;
+      const std::uint32_t phases = inputs.phases[warpgroup];
 #pragma unroll
-      for (int stage = 0; stage < stages; ++stage) {
-        const int pass = stage % Buffer::passes;
-#pragma unroll
-        for (int staged = 0; staged < Buffer::staged; ++staged) {
-          const int slab = stage / Buffer::passes * Buffer::staged + staged;
-          if (slab >= tile_slabs) break;
-          barrier_wait(&inputs.came[warpgroup][staged], static_cast<std::uint32_t>(pass));
-          __syncwarp();  // what follows wants whole warps
-          combine_slab(staging_of(storage, warpgroup, staged), thread, tCrC, act, pass, slab);
-          fence_async_shared();
-          named_barrier_sync(first_store_barrier + warpgroup, 128);
-          if (thread % 128 == 0) {
-            Buffer::store_slab(out, staging_of(storage, warpgroup, staged), tile, warpgroup, pass, slab);
-            store_commit();
-            const int next_pass = (stage + 1) % Buffer::passes;
-            const int next_slab = (stage + 1) / Buffer::passes * Buffer::staged + staged;
-            if (stage + 1 < stages && next_slab < tile_slabs) {
-              store_wait_read();
-              load(arguments, tile, warpgroup, next_pass, next_slab, staged, storage, inputs);
-            }
+      for (int box = 0; box < boxes; ++box) {
+        if (box >= tile_boxes) break;
+        Element* buffer = buffer_of(storage, warpgroup, box);
+        barrier_wait(&inputs.came[warpgroup][box % buffers], (phases >> box % buffers ^ box / buffers) & 1U);
+        __syncwarp();  // what follows wants whole warps
+        combine_box(buffer, thread, tCrC, act, box % Buffer::passes, box / Buffer::passes);
+        fence_async_shared();
+        named_barrier_sync(first_store_barrier + warpgroup, 128);
+        if (thread % 128 == 0) {
+          store_tile_2d(&out, buffer, column_of(tile, box), row_of(tile, warpgroup, box));
+          store_commit();
+          const int next = box - behind + buffers;
+          if (box >= behind && next < tile_boxes) {
+            store_wait_read<behind>();
+            load(arguments, tile, warpgroup, next, storage, inputs);
           }
+          if (box == 0) inputs.phases[warpgroup] = phases ^ odd_uses(tile_boxes);
         }
       }
     });
   }
 
  private:
-  static __device__ Element* staging_of(Storage& storage, int warpgroup, int staged) {
-    return storage.out + (warpgroup * Buffer::staged + staged) * Buffer::chunks * Buffer::slab_elements;
+  static __device__ int column_of(const Tile& tile, int box) {
+    return Buffer::column_of(tile, box % Buffer::passes, 0);
+  }
+  static __device__ int row_of(const Tile& tile, int warpgroup, int box) {
+    return Buffer::row_of(tile, warpgroup, box / Buffer::passes);
+  }
+  static __device__ Element* buffer_of(Storage& storage, int warpgroup, int box) {
+    return storage.out + (warpgroup * buffers + box % buffers) * Buffer::slab_elements;
   }
 
-  // The gate values of a slab, in one pass's columns. What lies past the last token or column comes as zeros.
-  static __device__ void load(const Arguments& arguments, const Tile& tile, int warpgroup, int pass, int slab,
-                              int staged, Storage& storage, Inputs& inputs) {
-    constexpr int bytes = Buffer::chunks * Buffer::slab_elements * static_cast<int>(sizeof(Element));
-    std::uint64_t* came = &inputs.came[warpgroup][staged];
-    barrier_expect_bytes(came, bytes);
-    Element* to = staging_of(storage, warpgroup, staged);
+  // The buffers that a tile uses an odd number of times, a bit for each.
+  static __device__ std::uint32_t odd_uses(int tile_boxes) {
+    std::uint32_t odd = 0;
 #pragma unroll
-    for (int i = 0; i < Buffer::chunks; ++i) {
-      load_tile_2d(&arguments.gate, came, to + i * Buffer::slab_elements, Buffer::column_of(tile, pass, i),
-                   Buffer::row_of(tile, warpgroup, slab));
+    for (int buffer = 0; buffer < buffers; ++buffer) {
+      odd |= static_cast<std::uint32_t>((tile_boxes - buffer + buffers - 1) / buffers % 2) << buffer;
     }
+    return odd;
+  }
+
+  // The gate values of a box. What lies past the last token or column comes as zeros.
+  static __device__ void load(const Arguments& arguments, const Tile& tile, int warpgroup, int box, Storage& storage,
+                              Inputs& inputs) {
+    std::uint64_t* came = &inputs.came[warpgroup][box % buffers];
+    barrier_expect_bytes(came, Buffer::slab_elements * static_cast<int>(sizeof(Element)));
+    load_tile_2d(&arguments.gate, came, buffer_of(storage, warpgroup, box), column_of(tile, box),
+                 row_of(tile, warpgroup, box));
   }
 
   // A warp reads its 16 rows of gate, as the accumulators are laid out, and writes h to the same place.
   template <class Accumulator, class Act>
-  static __device__ void combine_slab(Element* staging, int thread, const Accumulator& tCrC, Act act, int pass,
-                                      int slab) {
-    if constexpr (std::is_same_v<Act, FourSilu> && config.has_producers()) {
+  static __device__ void combine_box(Element* staging, int thread, const Accumulator& tCrC, Act act, int pass,
+                                     int slab) {
+    if constexpr (std::is_same_v<Act, FourSilu>) {
       if (within(staging, thread, Act::least)) return combine_blocks<true>(staging, thread, tCrC, act, pass, slab);
     }
     combine_blocks<false>(staging, thread, tCrC, act, pass, slab);
@@ -175,23 +185,25 @@ struct GateTileEpilogue : Staging<config, Element> {
     return __all_sync(~0U, values[0] >= least && values[1] >= least) != 0;
   }
 
-  // 16 columns at a time; the next 16 are on their way meanwhile.
+  // 16 columns at a time, and the next 16 are on their way meanwhile; where accumulators leave too few registers, 8.
   template <bool together, class Accumulator, class Act>
   static __device__ void combine_blocks(Element* staging, int thread, const Accumulator& tCrC, Act act, int pass,
                                         int slab) {
     using namespace cute;
     constexpr int width = Buffer::width;
+    constexpr bool ahead = config.accumulators() <= 208;
     const auto lane = Buffer::lane_place(thread);
     std::uint32_t gate[4];
-    Buffer::load_block(staging, lane, 0, gate);
+    if (ahead) Buffer::load_block(staging, lane, 0, gate);
 #pragma unroll
     for (int c = 0; c < width; c += 16) {
       std::uint32_t next[4];
-      if (c + 16 < width) Buffer::load_block(staging, lane, c + 16, next);
+      if (ahead && c + 16 < width) Buffer::load_block(staging, lane, c + 16, next);
       std::uint32_t h[4];
 #pragma unroll
       for (int i = 0; i < (c + 8 == width ? 2 : 4); i += 2) {  // columns c or c + 8, and their neighbours
         const int group = (pass * width + c) / 8 + i / 2;
+        if (!ahead) Buffer::load_half(staging, lane, c + 4 * i, gate[i], gate[i + 1]);
         float g[4];  // rows r and r + 8
         float u[4];
         float values[4];
@@ -220,7 +232,7 @@ struct GateTileEpilogue : Staging<config, Element> {
       }
       Buffer::store_block(staging, lane, c, h);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) gate[i] = next[i];
+      for (int i = 0; ahead && i < 4; ++i) gate[i] = next[i];
     }
   }
 };

@@ -33,6 +33,7 @@ struct Geometry {
   std::int32_t k_steps;           // of a block: ceil(D / tile_k), divided by split_k
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
   std::int32_t n_tiles;           // likewise of the output's columns
+  std::int32_t narrow_from;       // columns' tiles from this one on are of one strip (Config::may_narrow)
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed as subtiles
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
   std::int32_t tile_tokens;       // of a row of tiles, a multiple of token_quantum()
@@ -59,12 +60,19 @@ struct Geometry {
     const std::int32_t left = tokens - first_token(c, row);
     return left < most ? left : most;
   }
+  constexpr std::int32_t first_column(const Config& c, std::int32_t n) const {
+    const std::int32_t before = n < narrow_from ? n : narrow_from;
+    return before * c.columns() + (n - before) * c.strip_columns();
+  }
   // Whether every row of clusters' tiles has as many slabs of 64 tokens as any other.
   constexpr bool rows_alike(const Config& c) const {
     return m_tiles == c.cluster_m || (longer_rows == 0 && std::int64_t{m_tiles} * tile_tokens - tokens < 64);
   }
 
   constexpr std::int32_t cluster_tiles(const Config& c) const { return m_tiles * n_tiles / c.tiles_per_cluster(); }
+  constexpr std::int32_t narrow_cluster_tiles(const Config& c) const {
+    return m_tiles * (n_tiles - narrow_from) / c.tiles_per_cluster();
+  }
   // That the scheduler deals out: whole tiles and subtiles.
   constexpr std::int32_t work_tiles(const Config& c) const {
     return cluster_tiles(c) + (cluster_tiles(c) - whole_tiles);

@@ -86,13 +86,13 @@ class Loader {
     const int boxes = tile.subtile ? 1 : config.subtiles();  // of each block
     const int first = static_cast<int>(place_.n) * boxes;
     const int brought = min(boxes * config.token_bringers(), boxes_with_tokens(tile));  // by all of them
-    const int row = tile.n * config.columns() + strip() * strip_stride;
+    const int row = tile.template column<config>() + strip() * strip_stride;
     return {.first_token = tile.first_row,
             .first_row = first * geometry_.x_box_rows,
             .end_row = min(first + boxes, brought) * geometry_.x_box_rows,
             .bytes = (rows_in(brought, tile) + weight_rows(tile)) * bytes_of_a_row,
             .strip_row = strip_row(row),
-            .rows_there = rows_from(row)};
+            .rows_there = has_strip(tile, strip()) ? rows_from(row) : 0};
   }
 
   __device__ bool brings_tokens() const { return load_ == Load::tokens; }
@@ -201,10 +201,15 @@ class Loader {
     return rows > tile.tokens && boxes > 0 ? rows - geometry_.x_box_rows + geometry_.x_tail_rows : rows;
   }
 
+  static __device__ bool has_strip(const Tile& tile, int strip) {
+    return !config.may_narrow() || strip == 0 || !tile.narrow;
+  }
+
   // Of both strips.
   __device__ int weight_rows(const Tile& tile) const {
-    const int row = tile.n * config.columns();
-    return rows_of_a_column * (rows_from(row) + rows_from(row + strip_stride));
+    const int row = tile.template column<config>();
+    const int of_second = has_strip(tile, 1) ? rows_from(row + strip_stride) : 0;
+    return rows_of_a_column * (rows_from(row) + of_second);
   }
 
   // Of the strip that begins at `row`, those that there are, of alternating rows gate's.

@@ -11,11 +11,19 @@ struct Tile {
   std::int32_t tokens;  // from there on; none, or fewer, where there is nothing to do
   std::int32_t n;
   bool subtile;
+  bool narrow = false;            // of its first strip alone
+  std::int32_t first_column = 0;  // where tiles may be narrow; elsewhere n tells
+
+  template <Config config>
+  __device__ std::int32_t column() const {
+    return config.may_narrow() ? first_column : n * config.columns();
+  }
 
   // Of the slabs that a warpgroup takes of the tile, 64 tokens every 64 x warpgroups_per_tile(), how many have a token
   // in them: no others are multiplied.
   template <Config config>
   __device__ int slabs_of(int warpgroup) const {
+    if (config.may_narrow() && narrow) return 1;
     if (config.swap_ab) return config.slabs();
     constexpr int stride = 64 * config.warpgroups_per_tile();
     const int left = tokens - 64 * warpgroup;
@@ -68,10 +76,15 @@ class TileScheduler {
     const std::uint32_t height = min(group, m_clusters() - first);
     const std::uint32_t turned = within + within / static_cast<std::uint32_t>(geometry_.turn);
     const auto m = static_cast<std::int32_t>((first + turned % height) * config.cluster_m + place_.m);
-    return {.first_row = geometry_.first_token(config, m) + subtile_row,
-            .tokens = geometry_.tokens_of(config, m) - subtile_row,
-            .n = static_cast<std::int32_t>(within / height * config.cluster_n + place_.n),
-            .subtile = subtile};
+    Tile tile{.first_row = geometry_.first_token(config, m) + subtile_row,
+              .tokens = geometry_.tokens_of(config, m) - subtile_row,
+              .n = static_cast<std::int32_t>(within / height * config.cluster_n + place_.n),
+              .subtile = subtile};
+    if constexpr (config.may_narrow()) {
+      tile.narrow = tile.n >= geometry_.narrow_from;
+      tile.first_column = geometry_.first_column(config, tile.n);
+    }
+    return tile;
   }
 
   __device__ std::uint32_t m_clusters() const { return geometry_.m_tiles / config.cluster_m; }

@@ -78,12 +78,15 @@ struct Staging {
     }
   }
   static __device__ void load_block(const Element* slab, const LanePlace& lane, int c, std::uint32_t (&words)[4]) {
+    if (c + 8 == width) return load_half(slab, lane, c, words[0], words[1]);
     const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
-    if (c + 8 == width) {
-      load_matrices(base + swizzled(lane.row, c % chunk), words[0], words[1]);
-    } else {
-      load_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
-    }
+    load_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
+  }
+  // 8 columns: rows r, r + 8.
+  static __device__ void load_half(const Element* slab, const LanePlace& lane, int c, std::uint32_t& low,
+                                   std::uint32_t& high) {
+    const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
+    load_matrices(base + swizzled(lane.row, c % chunk), low, high);
   }
 
   // By one thread: a staged slab leaves.
