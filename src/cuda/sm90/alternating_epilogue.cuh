@@ -39,6 +39,7 @@ struct AlternatingEpilogue : NoInputs {
   }
 
   // To tCrC ((2, 2, tile_m / 8), slabs, 1): per eight tokens, two of the first half's column and two of the second's.
+  // Inlined at any length, as store(): the accumulators would leave their registers for a call.
   template <class Accumulator>
   static __device__ __forceinline__ void add_biases(const Arguments& arguments, const Tile& tile, int thread,
                                                     Accumulator& tCrC) {
