@@ -422,7 +422,7 @@ __global__ __launch_bounds__(GateUp::config.threads(),
                 Down::config.split_k == 2);
   static_assert(config.tile_m == ChainState::tile_rows && Down::config.tile_m == ChainState::tile_rows &&
                 Down::config.tile_n == ChainState::tile_columns);
-  static_assert(sizeof(typename ChainBlock<GateUp, Down>::Storage) <= 227 * 1024);
+  static_assert(sizeof(typename ChainBlock<GateUp, Down>::Storage) <= Config::most_shared_bytes);
   static_assert(!config.pingpong() && !Down::config.pingpong() && config.warpgroups == 2);
   using Chain = ChainBlock<GateUp, Down>;
   using Storage = typename Chain::Storage;

@@ -78,6 +78,7 @@ struct Config {
 
   static constexpr int swizzle_bytes = 128;             // of a row
   static constexpr int most_shared_bytes = 227 * 1024;  // of a block
+  static constexpr int barrier_bytes = 1024;            // that barriers and all that is small take at most
   constexpr int tile_k() const { return swizzle_bytes / operand_bytes; }
   constexpr int stage_bytes() const { return (tile_m + tile_n) * swizzle_bytes; }
 
@@ -109,7 +110,9 @@ struct Config {
   constexpr int exchange_bytes() const { return split_k > 1 ? tile_m * tile_n * 4 / warpgroups : 0; }
 
   // The ring, the staging buffer, what blocks exchange, and the barriers.
-  constexpr int shared_bytes() const { return stages * stage_bytes() + store_bytes() + exchange_bytes() + 1024; }
+  constexpr int shared_bytes() const {
+    return stages * stage_bytes() + store_bytes() + exchange_bytes() + barrier_bytes;
+  }
 
   constexpr int accumulators() const { return tile_m * tile_n / (128 * warpgroups_per_tile()); }  // of a thread
 
@@ -126,7 +129,7 @@ struct Config {
  private:
   constexpr int gate_buffer_bytes(int columns) const { return warpgroups * 64 * columns * output_bytes; }
   constexpr int gate_buffers_of(int columns) const {
-    const int room = (most_shared_bytes - 1024 - stages * stage_bytes()) / gate_buffer_bytes(columns);
+    const int room = (most_shared_bytes - barrier_bytes - stages * stage_bytes()) / gate_buffer_bytes(columns);
     const int boxes = slabs() * tile_n / columns;  // of a warpgroup's tile
     return room < boxes ? room : boxes;
   }
