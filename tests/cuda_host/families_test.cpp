@@ -227,6 +227,8 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     const bool strips_of_columns = !two_weights || c.alternating;  // the second one's may be past the last
     bool no_columns = !strips_of_columns && c.cluster_n == 1;      // for a producer thread, all around the ring
     bool narrow_after_others = !c.may_narrow();                    // in one product
+    bool idle_warpgroup = c.column_warpgroups() == 1;              // that has none of a tile's tokens
+    bool part_of_a_warpgroup = c.column_warpgroups() == 1;         // of the last one's tokens
     for (const test::GridShape& shape : test::kernel_grid) {
       const Problem problem = problem_of(GetParam().product, shape.hidden_size, shape.intermediate_size);
       if (!fits(c, problem)) continue;  // shorter sums than the ring of one whose consumers request them
@@ -238,6 +240,9 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
       part_of_a_slab = part_of_a_slab || (g.whole_tiles > 0 && shape.tokens % c.tile_m > c.tile_m / 2);
       part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
       narrow_after_others = narrow_after_others || (g.narrow_from > 0 && g.narrow_from < g.n_tiles);
+      const auto in_last_row = static_cast<int>(shape.tokens % c.tile_m);
+      idle_warpgroup = idle_warpgroup || (in_last_row > 0 && in_last_row <= c.warpgroup_tokens());
+      part_of_a_warpgroup = part_of_a_warpgroup || in_last_row > c.warpgroup_tokens();
       const int last_strip = g.first_column(c, g.n_tiles) - (strips_of_columns ? c.strip_columns() : c.columns());
       no_columns = no_columns || (last_strip >= shape.intermediate_size && g.k_steps > c.stages);
     }
@@ -250,6 +255,8 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
     EXPECT_TRUE(part_of_columns);
     EXPECT_TRUE(no_columns);
     EXPECT_TRUE(narrow_after_others);
+    EXPECT_TRUE(idle_warpgroup);
+    EXPECT_TRUE(part_of_a_warpgroup);
   }
 }
 

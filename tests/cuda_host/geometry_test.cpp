@@ -41,8 +41,18 @@ constexpr Config alternating{.tile_m = 104,
                              .schedule = Schedule::pingpong,
                              .swap_ab = true,
                              .alternating = true};
-constexpr Config all_configs[] = {two_slabs,  one_slab, pingpong,          swap_ab,    consumer_fed,
-                                  split_sums, of_four,  two_of_four_bring, alternating};
+constexpr Config tokens_divided{.tile_m = 320,
+                                .tile_n = 128,
+                                .stages = 3,
+                                .cluster_n = 2,
+                                .product = gate_up,
+                                .swap_ab = true,
+                                .alternating = true,
+                                .tokens_divided = true};
+static_assert(tokens_divided.slabs() == 2 && tokens_divided.warpgroup_tokens() == 160 &&
+              tokens_divided.accumulators() == 160 && tokens_divided.may_narrow());
+constexpr Config all_configs[] = {two_slabs,  one_slab, pingpong,          swap_ab,     consumer_fed,
+                                  split_sums, of_four,  two_of_four_bring, alternating, tokens_divided};
 constexpr Config in_strips(int tile_m, int cluster_m, int cluster_n) {
   Config c = alternating;
   c.tile_m = tile_m;
@@ -62,8 +72,8 @@ TEST(Geometry, TilesCoverTheOutputInWholeClusters) {
         EXPECT_EQ(g.n_tiles % c.cluster_n, 0);
         EXPECT_GE(std::int64_t{g.m_tiles} * c.tile_m, T);
         EXPECT_LT(std::int64_t{g.m_tiles - c.cluster_m} * c.tile_m, T);
-        EXPECT_GE(std::int64_t{g.n_tiles} * c.columns(), F);
-        EXPECT_LT(std::int64_t{g.n_tiles - c.cluster_n} * c.columns(), F);
+        EXPECT_GE(g.first_column(c, g.n_tiles), F);
+        EXPECT_LT(g.first_column(c, g.n_tiles - c.cluster_n), F);
       }
     }
   }

@@ -20,6 +20,7 @@ struct AlternatingEpilogue : NoInputs {
   static constexpr int chunk = 32;
   static constexpr Swizzle swizzle = Swizzle::bytes_64;
   static constexpr int store_rows = config.staged_tokens();
+  static constexpr int pieces = config.staged_pieces();
   static_assert(config.swap_ab && config.product == Product::gate_up && store_rows % 8 == 0);
 
   struct alignas(512) Storage {  // after which the swizzle repeats
@@ -54,7 +55,7 @@ struct AlternatingEpilogue : NoInputs {
       const float bias[2] = {first.is_there() ? first.template at<Stored<Element>>(column) : 0.0F,
                              second.is_there() ? second.template at<Stored<Element>>(column) : 0.0F};
 #pragma unroll
-      for (int group = 0; group < config.tile_m / 8; ++group) {
+      for (int group = 0; group < config.warpgroup_tokens() / 8; ++group) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) tCrC(cute::make_coord(i % 2, i / 2, group), slab, 0) += bias[i / 2];
       }
@@ -69,15 +70,19 @@ struct AlternatingEpilogue : NoInputs {
     const int warpgroup = thread / 128;
     const bool elected = thread % 128 == 0;
     const bool up_first = arguments.up_first;
-    Element* mine = storage.out + warpgroup * store_rows * chunk;
+    const int first_token = config.tokens_divided ? warpgroup * config.warpgroup_tokens() : 0;
     arguments.combine.dispatch([&](auto act) {
 #pragma unroll
       for (int slab = 0; slab < config.slabs(); ++slab) {
 #pragma unroll
-        for (int token = 0; token < config.tile_m; token += store_rows) {
-          if (token >= tile.tokens || (config.may_narrow() && slab >= tile_slabs)) break;
-          if (elected) store_wait_read();
-          named_barrier_sync(first_store_barrier + warpgroup, 128);
+        for (int token = 0; token < config.warpgroup_tokens(); token += store_rows) {
+          if (first_token + token >= tile.tokens || (config.may_narrow() && slab >= tile_slabs)) break;
+          const int piece = (slab * config.warpgroup_tokens() + token) / store_rows;
+          Element* mine = storage.out + (piece % pieces * config.warpgroups + warpgroup) * store_rows * chunk;
+          if (piece % pieces == 0) {  // what was staged before has left
+            if (elected) store_wait_read();
+            named_barrier_sync(first_store_barrier + warpgroup, 128);
+          }
           stage(shared_address(mine), thread, [&](int group) {
             const auto value = [&](int i, bool second) {
               const auto of = [&](int half) { return tCrC(make_coord(i, half, token / 8 + group), slab, 0); };
@@ -88,7 +93,7 @@ struct AlternatingEpilogue : NoInputs {
           fence_async_shared();
           named_barrier_sync(first_store_barrier + warpgroup, 128);
           if (elected) {
-            store_tile_2d(&out, mine, first_column(tile, thread, slab), tile.first_row + token);
+            store_tile_2d(&out, mine, first_column(tile, thread, slab), tile.first_row + first_token + token);
             store_commit();
           }
         }
@@ -98,8 +103,8 @@ struct AlternatingEpilogue : NoInputs {
 
  private:
   static __device__ int first_column(const Tile& tile, int thread, int slab) {
-    const int warpgroup = config.pingpong() ? 0 : thread / 128;
-    return tile.template column<config>() + (slab * config.warpgroups_per_tile() + warpgroup) * chunk;
+    const int warpgroup = config.row_warpgroups() == 1 ? 0 : thread / 128;
+    return tile.template column<config>() + (slab * config.row_warpgroups() + warpgroup) * chunk;
   }
 
   // store_rows tokens of the warpgroup's 32 columns. pair_of(group): the thread's two of eight tokens. Lane l gives the

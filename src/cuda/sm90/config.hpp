@@ -34,6 +34,9 @@ struct Config {
   // With swap_ab, of gate_up: eight rows of gate and eight of up by turns, so that 64 have both halves of 32 columns,
   // and tile_n is any multiple of 64. Tokens are any multiple of 8.
   bool alternating = false;
+  // Of alternating tiles: warpgroups together have each some of the tokens and all weight rows of a tile. Without, each
+  // has some of the weight rows and all tokens.
+  bool tokens_divided = false;
   Feed feed = Feed::producers;
   int split_k = 1;        // thread blocks that divide the columns of x and of the weights among them (reduction.cuh)
   int operand_bytes = 2;  // of an element of x and of the weights
@@ -42,6 +45,10 @@ struct Config {
   constexpr bool pingpong() const { return schedule == Schedule::pingpong; }
   constexpr bool has_producers() const { return feed == Feed::producers; }
   constexpr int warpgroups_per_tile() const { return pingpong() ? 1 : warpgroups; }
+  // Among which a tile's rows of the wgmma are divided, or its columns.
+  constexpr int row_warpgroups() const { return tokens_divided ? 1 : warpgroups_per_tile(); }
+  constexpr int column_warpgroups() const { return tokens_divided ? warpgroups_per_tile() : 1; }
+  constexpr int warpgroup_tokens() const { return tile_m / column_warpgroups(); }  // with swap_ab
   constexpr int threads() const { return 128 * (warpgroups + (has_producers() ? 1 : 0)); }
   constexpr int tiles_per_cluster() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return tiles_per_cluster() * split_k; }
@@ -54,10 +61,10 @@ struct Config {
 
   // Whether a tile may be of its first strip alone, a slab of 64 rows: of the last round, where half of the others'
   // columns are left for each (geometry.hpp).
-  constexpr bool may_narrow() const { return alternating && pingpong() && slabs() == 2; }
+  constexpr bool may_narrow() const { return alternating && slabs() == 2; }
 
   // Of 64 rows of the wgmma, that a warpgroup takes of a tile: tokens, or with swap_ab gate's and up's.
-  constexpr int slabs() const { return (swap_ab ? tile_n : tile_m) / (64 * warpgroups_per_tile()); }
+  constexpr int slabs() const { return (swap_ab ? tile_n : tile_m) / (64 * row_warpgroups()); }
   // Rows of x come in boxes of 64 tokens per warpgroup. A tile of two such subtiles can be split in two, so that more
   // multiprocessors share a round that would not be full (geometry.hpp).
   constexpr int subtiles() const { return swap_ab ? 1 : slabs(); }
@@ -98,10 +105,18 @@ struct Config {
   constexpr int gate_buffers() const { return gate_buffers_of(gate_columns()); }
   // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
   constexpr int staged_slabs() const { return has_producers() ? slabs() : 1; }
-  // Of alternating rows: tokens of a slab's 32 columns.
-  constexpr int staged_tokens() const { return tile_m % 16 == 0 ? tile_m / 2 : tile_m; }
+  // Of alternating rows: tokens of a slab's 32 columns. Where the ring leaves room and no other warpgroup multiplies
+  // meanwhile, each piece of a tile has a place of its own, so that no store is waited for.
+  constexpr int staged_tokens() const {
+    return warpgroup_tokens() % 16 == 0 ? warpgroup_tokens() / 2 : warpgroup_tokens();
+  }
+  constexpr int staged_pieces() const {
+    const int pieces = slabs() * warpgroup_tokens() / staged_tokens();
+    const int room = most_shared_bytes - barrier_bytes - stages * stage_bytes();
+    return tokens_divided && pieces * staged_piece_bytes() <= room ? pieces : 1;
+  }
   constexpr int store_bytes() const {
-    if (alternating) return warpgroups * staged_tokens() * 32 * output_bytes;
+    if (alternating) return staged_pieces() * staged_piece_bytes();
     if (product == Product::gated_by_memory) return gate_buffers() * gate_buffer_bytes(gate_columns());
     return (pingpong() ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * output_bytes;
   }
@@ -127,6 +142,7 @@ struct Config {
   constexpr bool few_registers() const { return has_producers() && accumulators() > 192; }
 
  private:
+  constexpr int staged_piece_bytes() const { return warpgroups * staged_tokens() * 32 * output_bytes; }
   constexpr int gate_buffer_bytes(int columns) const { return warpgroups * 64 * columns * output_bytes; }
   constexpr int gate_buffers_of(int columns) const {
     const int room = (most_shared_bytes - barrier_bytes - stages * stage_bytes()) / gate_buffer_bytes(columns);

@@ -8,7 +8,8 @@
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
 // of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; half_: weights, where a
 // tile of all the tokens would share tokens; four_: of four, quad_: of 2 x 2; three_: as many warpgroups together,
-// where others are in ping-pong; strips_: whose last round may be of half tiles; single_: without clusters.
+// where others are in ping-pong; strips_: whose last round may be of half tiles; both_: such tiles by two warpgroups
+// together; single_: without clusters.
 namespace gatefold::cuda::sm90 {
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
@@ -22,7 +23,6 @@ inline constexpr Config tile_256x208{
     .tile_m = 256, .tile_n = 208, .stages = 3, .cluster_n = 2, .feed = Feed::consumers};
 inline constexpr Config tile_256x192{.tile_m = 256, .tile_n = 192, .stages = 3, .cluster_n = 2};
 inline constexpr Config tile_256x176{.tile_m = 256, .tile_n = 176, .stages = 3, .cluster_n = 2};
-inline constexpr Config single_256x176{.tile_m = 256, .tile_n = 176, .stages = 3};
 inline constexpr Config single_256x128{.tile_m = 256, .tile_n = 128, .stages = 4};
 // From 129 tokens, where tiles of 256 would leave much empty or make too few: blocks share weights.
 inline constexpr Config tile_128x256{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster_m = 2};
@@ -117,6 +117,15 @@ inline constexpr Config strips_160x128 = strips_of_128(160, 6);
 inline constexpr Config strips_192x128 = strips_of_128(192, 5);
 inline constexpr Config strips_208x128 = strips_of_128(208, 5);
 
+// The same by both warpgroups together, for twice the tokens: they bring the weights for both halves of them.
+constexpr Config both_of_128(int tile_m) {
+  Config tile = alternating({.tile_m = tile_m, .tile_n = 128, .stages = 3, .cluster_n = 2});
+  tile.tokens_divided = true;
+  return tile;
+}
+inline constexpr Config both_320x128 = both_of_128(320);
+inline constexpr Config both_384x128 = both_of_128(384);
+
 template <class S>
 constexpr Kernel kernel_of_shape(double teraflops) {
   return {S::config, teraflops, launch<S>, resident_clusters<S>};
@@ -133,25 +142,25 @@ constexpr Kernel kernel_of(double teraflops) {
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(742.5),   kernel_of<tile_256x208, E, Product::gate_up>(736.5),
-    kernel_of<tile_256x192, E, Product::gate_up>(725.5),   kernel_of<single_256x176, E, Product::gate_up>(714.0),
-    kernel_of<single_256x128, E, Product::gate_up>(723.5), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
-    kernel_of<tile_128x160, E, Product::gate_up>(702.5),   kernel_of<tile_128x144, E, Product::gate_up>(677.0),
-    kernel_of<row_128x224, E, Product::gate_up>(670.0),    kernel_of<row_128x208, E, Product::gate_up>(690.0),
-    kernel_of<row_128x144, E, Product::gate_up>(675.5),    kernel_of<single_128x192, E, Product::gate_up>(674.5),
-    kernel_of<single_128x160, E, Product::gate_up>(640.5), kernel_of<single_128x128, E, Product::gate_up>(645.5),
-    kernel_of<single_128x96, E, Product::gate_up>(595.0),  kernel_of<single_128x64, E, Product::gate_up>(438.0),
+    kernel_of<tile_256x192, E, Product::gate_up>(727.0),   kernel_of<both_320x128, E, Product::gate_up>(694.5),
+    kernel_of<single_256x128, E, Product::gate_up>(721.0), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
+    kernel_of<tile_128x160, E, Product::gate_up>(702.5),   kernel_of<tile_128x144, E, Product::gate_up>(675.0),
+    kernel_of<row_128x224, E, Product::gate_up>(668.5),    kernel_of<row_128x208, E, Product::gate_up>(688.5),
+    kernel_of<row_128x144, E, Product::gate_up>(675.0),    kernel_of<single_128x192, E, Product::gate_up>(673.0),
+    kernel_of<single_128x160, E, Product::gate_up>(640.5), kernel_of<single_128x128, E, Product::gate_up>(644.0),
+    kernel_of<single_128x96, E, Product::gate_up>(592.5),  kernel_of<single_128x64, E, Product::gate_up>(438.5),
     kernel_of<split_128x128, E, Product::gate_up>(640.0),  kernel_of<split_128x64, E, Product::gate_up>(476.0),
-    kernel_of<single_80x128, E, Product::gate_up>(543.5),  kernel_of<tile_96x128, E, Product::gate_up>(623.5),
-    kernel_of<four_96x128, E, Product::gate_up>(673.0),    kernel_of<tile_160x128, E, Product::gate_up>(682.5),
-    kernel_of<four_160x128, E, Product::gate_up>(704.5),   kernel_of<tile_192x128, E, Product::gate_up>(701.0),
-    kernel_of<four_208x128, E, Product::gate_up>(718.0),   kernel_of<tile_128x176, E, Product::gate_up>(695.5),
-    kernel_of<quad_160x128, E, Product::gate_up>(705.0),   kernel_of<tile_72x192, E, Product::gate_up>(534.0),
-    kernel_of<half_80x192, E, Product::gate_up>(654.0),    kernel_of<half_96x192, E, Product::gate_up>(675.0),
-    kernel_of<half_104x192, E, Product::gate_up>(675.5),   kernel_of<three_192x192, E, Product::gate_up>(713.0),
-    kernel_of<three_208x192, E, Product::gate_up>(710.0),  kernel_of<four_80x128, E, Product::gate_up>(612.0),
-    kernel_of<strips_160x128, E, Product::gate_up>(679.0), kernel_of<strips_192x128, E, Product::gate_up>(688.5),
+    kernel_of<single_80x128, E, Product::gate_up>(543.0),  kernel_of<tile_96x128, E, Product::gate_up>(616.0),
+    kernel_of<four_96x128, E, Product::gate_up>(670.0),    kernel_of<tile_160x128, E, Product::gate_up>(681.5),
+    kernel_of<four_160x128, E, Product::gate_up>(703.5),   kernel_of<tile_192x128, E, Product::gate_up>(701.0),
+    kernel_of<four_208x128, E, Product::gate_up>(718.5),   kernel_of<tile_128x176, E, Product::gate_up>(694.0),
+    kernel_of<quad_160x128, E, Product::gate_up>(705.0),   kernel_of<tile_72x192, E, Product::gate_up>(534.5),
+    kernel_of<half_80x192, E, Product::gate_up>(654.0),    kernel_of<half_96x192, E, Product::gate_up>(673.0),
+    kernel_of<half_104x192, E, Product::gate_up>(678.0),   kernel_of<three_192x192, E, Product::gate_up>(713.5),
+    kernel_of<three_208x192, E, Product::gate_up>(710.0),  kernel_of<four_80x128, E, Product::gate_up>(612.5),
+    kernel_of<strips_160x128, E, Product::gate_up>(682.0), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
     kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_80x128, E, Product::gate_up>(495.5),
-    kernel_of<strips_96x128, E, Product::gate_up>(611.0),
+    kernel_of<strips_96x128, E, Product::gate_up>(597.0),  kernel_of<both_384x128, E, Product::gate_up>(727.0),
 };
 
 // gemm's larger tiles, and ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and

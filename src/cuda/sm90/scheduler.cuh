@@ -23,6 +23,7 @@ struct Tile {
   // in them: no others are multiplied.
   template <Config config>
   __device__ int slabs_of(int warpgroup) const {
+    if (config.tokens_divided && tokens <= warpgroup * config.warpgroup_tokens()) return 0;
     if (config.may_narrow() && narrow) return 1;
     if (config.swap_ab) return config.slabs();
     constexpr int stride = 64 * config.warpgroups_per_tile();
