@@ -172,8 +172,8 @@ TEST(Choices, AreTheSameWithinARange) {
     if (tokens <= 64 || tokens > Choices::most_tokens) {
       EXPECT_EQ(last, tokens);
     }
-    // The slabs of 16 tokens of which tiles are made are as many for all of a range.
-    EXPECT_EQ((last + 15) / 16, (tokens + 15) / 16);
+    // The eights of tokens of which tiles are made are as many for all of a range.
+    EXPECT_EQ((last + 7) / 8, (tokens + 7) / 8);
   }
 }
 
@@ -193,7 +193,7 @@ TEST(Choices, AreMadeOnceForEachDeviceAndRange) {
       ASSERT_EQ(choices(1, tokens, choose(100)), last % 7 + 99) << tokens;
     }
   }
-  EXPECT_EQ(made, 2 * (65 + (Choices::most_tokens - 64) / 16));
+  EXPECT_EQ(made, 2 * (65 + (Choices::most_tokens - 64) / 8));
 }
 
 TEST(Choices, OfManyTokensOrAnotherDeviceAreMadeAnew) {

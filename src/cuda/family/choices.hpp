@@ -15,12 +15,12 @@ namespace gatefold::cuda {
 // longer than all else that the host does for a run (bench_host_time).
 //
 // All tokens of a range take the kernel that is best for the last of them. Up to 64 each number is a range of its own,
-// then 16 are: a tile's time changes where its last slab of 16 tokens begins. Above 8192 every run chooses for itself,
-// for what takes milliseconds.
+// then 8 are: tiles have multiples of 8 tokens, and what fits one of 72 does not take what is best for 80. Above 8192
+// every run chooses for itself, for what takes milliseconds.
 class Choices {
  public:
   static constexpr std::int64_t exact = 64;
-  static constexpr std::int64_t step = 16;
+  static constexpr std::int64_t step = 8;
   static constexpr std::int64_t most_tokens = 8192;
 
   static constexpr std::int64_t last_of_range(std::int64_t tokens) {
