@@ -158,7 +158,7 @@ constexpr std::array gated_kernels{
     kernel_of<half_80x192, E, Product::gate_up>(654.0),    kernel_of<half_96x192, E, Product::gate_up>(673.0),
     kernel_of<half_104x192, E, Product::gate_up>(678.0),   kernel_of<three_192x192, E, Product::gate_up>(713.5),
     kernel_of<three_208x192, E, Product::gate_up>(710.0),  kernel_of<four_80x128, E, Product::gate_up>(612.5),
-    kernel_of<strips_160x128, E, Product::gate_up>(682.0), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
+    kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
     kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_80x128, E, Product::gate_up>(495.5),
     kernel_of<strips_96x128, E, Product::gate_up>(597.0),  kernel_of<both_384x128, E, Product::gate_up>(727.0),
 };
