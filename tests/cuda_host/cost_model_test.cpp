@@ -36,7 +36,7 @@ double seconds_of(const Kernel& kernel, const Problem& problem, std::int64_t tok
                             .left_out_of_two = 0.2,
                             .subtile_round = 0.6,
                             .narrow_round = 0.6,
-                            .both_narrow = 0.7,
+                            .narrow_together = 0.7,
                             .exposed_fraction = 0.25,
                             .most_of_average = 5.0,
                             .latency_seconds = 1.6e-6,

@@ -76,7 +76,7 @@ constexpr Figures h200_figures{.fixed_seconds = 3e-6,
                                .left_out_of_two = 0.27,
                                .subtile_round = 0.705,
                                .narrow_round = 0.65,
-                               .both_narrow = 0.8,
+                               .narrow_together = 0.8,
                                .exposed_fraction = 0.255,
                                .most_of_average = 6.5,
                                .latency_seconds = 1.58e-6,
@@ -126,7 +126,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const int rounds = whole_rounds + (split ? 1 : 0);  // a subtile brings all of its tile's weights
   const int narrow = g.narrow_cluster_tiles(c);
   const int narrow_rounds = rounds - ceil_div(tiles - narrow, clusters);
-  const double narrow_round = c.pingpong() ? figures.narrow_round : figures.both_narrow;
+  const double narrow_round = c.pingpong() ? figures.narrow_round : figures.narrow_together;
   const double filled = (tiles - 0.5 * narrow) / clusters;
   const double long_rounds = whole_rounds + (split ? figures.subtile_round : 0.0) -
                              (c.may_narrow() ? (1.0 - narrow_round) * narrow_rounds : 0.0);

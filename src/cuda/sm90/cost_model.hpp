@@ -45,7 +45,7 @@ struct Figures {
   double left_out_of_two;
   double subtile_round;     // of subtiles, in rounds of whole tiles: each brings as many weights as a whole one
   double narrow_round;      // of tiles of one strip: each brings as many tokens as one of two
-  double both_narrow;       // the same where the warpgroups work on a tile together
+  double narrow_together;   // the same where the warpgroups work on a tile together
   double exposed_fraction;  // of the shorter of arithmetic and memory traffic, what the longer does not hide
   // What a multiprocessor draws at most, of the share it has when all of them draw: a few of them can't use up the
   // memory.
