@@ -113,11 +113,12 @@ def measure(library, weights, tokens, names):
     truth = torch.empty(tokens, columns, device="cuda", dtype=torch.bfloat16)
     graphs = {"torch": captured(lambda weight, stream: torch.mm(x, weight.t(), out=truth), weights)}
     torch.cuda.synchronize()
-    outputs = {}
+    outputs, runs = {}, []
     for name in names:
         gemm = Gemm(library, depth, columns, name)
         outputs[name] = torch.full_like(truth, float("nan"))
-        graphs[name or gemm.chosen(tokens)] = captured(gemm.on(x, outputs[name]), weights)
+        runs.append(gemm.on(x, outputs[name]))  # which holds the workspace that the graph uses
+        graphs[name or gemm.chosen(tokens)] = captured(runs[-1], weights)
     for graph in graphs.values():
         graph.replay()
     torch.cuda.synchronize()

@@ -52,7 +52,7 @@ struct Layer {
 // What the ways share, for the most tokens of a run.
 struct Tensors {
   std::vector<Layer> layers;
-  DeviceBuffer x, both, h, y, sink;  // h is an mlp's workspace, too
+  DeviceBuffer x, both, h, y, sink;
 
   Tensors(const Model& m, std::int64_t tokens)
       : x(bytes(tokens * m.hidden_size)),
@@ -90,8 +90,10 @@ Plan mlp_of(const Model& m, const std::string& implementation) {
 
 struct Ours {
   Plan mlp;
+  DeviceBuffer workspace;
 
-  Ours(const Model& m, const std::string& implementation) : mlp(mlp_of(m, implementation)) {}
+  Ours(const Model& m, std::int64_t tokens, const std::string& implementation)
+      : mlp(mlp_of(m, implementation)), workspace(mlp.workspace_size(tokens)) {}
 
   void enqueue(const Tensors& t, const Layer& layer, std::int64_t tokens, cudaStream_t stream) const {
     Args a;
@@ -100,7 +102,7 @@ struct Ours {
     a.gate = layer.gate_up.get();
     a.down = layer.down.get();
     a.out = t.y.get();
-    a.workspace = {t.h.get(), t.h.bytes()};
+    a.workspace = {workspace.get(), workspace.bytes()};
     a.stream = stream;
     mlp.run(a);
   }
@@ -162,11 +164,12 @@ std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors&
     read_weights(layer.gate_up.get(), layer.gate_up.bytes(), t.sink.get(), stream);
     read_weights(layer.down.get(), layer.down.bytes(), t.sink.get(), stream);
   }));
+  std::vector<std::unique_ptr<const Ours>> ours;  // whose workspaces the graphs hold on to
   for (const std::string& implementation : implementations) {
-    const Ours ours(m, implementation);
+    const Ours& way = *ours.emplace_back(std::make_unique<const Ours>(m, tokens, implementation));
     const std::string name = implementation.empty() ? "gatefold" : implementation;
     providers.push_back(
-        provider_of(name, t, [&](const Layer& layer, cudaStream_t stream) { ours.enqueue(t, layer, tokens, stream); }));
+        provider_of(name, t, [&](const Layer& layer, cudaStream_t stream) { way.enqueue(t, layer, tokens, stream); }));
   }
   const std::vector<Timing> timings = time_in_rounds(providers, options);
   std::vector<Row> rows;

@@ -32,10 +32,10 @@ List cpu_implementations(Op op) {
 #if GATEFOLD_WITH_CUDA
 List cuda_implementations(Op op) {
   static const std::array act_and_mul{cuda::vector_act_and_mul(), cuda::simt_act_and_mul()};
-  static const std::array gemm{cuda::sm90_decode_products(), cuda::decode_products(), cuda::sm90_products(),
+  static const std::array gemm{cuda::sm90_decode_products(), cuda::sm90_products(), cuda::decode_products(),
                                cuda::sm80_products(), cuda::simt_gemm()};
   static const std::array gemm_gated{cuda::sm90_products(), cuda::sm80_products(), cuda::simt_gemm_gated()};
-  static const std::array gate_up{cuda::sm90_decode_products(), cuda::decode_products(),       cuda::sm90_products(),
+  static const std::array gate_up{cuda::sm90_decode_products(), cuda::sm90_products(),         cuda::decode_products(),
                                   cuda::sm80_products(),        cuda::sm80_even_odd_gate_up(), cuda::simt_gate_up()};
   static const std::array mlp{composed_mlp()};
   switch (op) {

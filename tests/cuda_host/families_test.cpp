@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/arithmetic.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/kernel_grid.hpp"
 #include "cuda/sm90/cost_model.hpp"
@@ -76,7 +78,7 @@ TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
 // addresses and the epilogue. A block deals out anew what it is launched with, 168 registers for each of 384 threads,
 // which is 1024 fewer than a multiprocessor has.
 TEST(CompiledKernels, FitAMultiprocessor) {
-  for (const Product product : {Product::plain, Product::gate_up, Product::gated_by_memory}) {
+  for (const Product product : {Product::plain, Product::gate_up, Product::gated_by_memory, Product::parts}) {
     for (const Kernel& kernel : kernels(DType::bf16, product)) {
       const Config& c = kernel.config;
       SCOPED_TRACE(name(c));
@@ -171,7 +173,8 @@ TEST_P(Families, TakeLongerForMoreTilesOfManyWeights) {
 
 Problem problem_of(Product product, std::int64_t hidden_size, std::int64_t intermediate_size) {
   switch (product) {
-    case Product::plain: return plain_problem(hidden_size, intermediate_size);
+    case Product::plain:
+    case Product::parts: return plain_problem(hidden_size, intermediate_size);
     case Product::gate_up: return gated_problem(hidden_size, intermediate_size);
     case Product::gated_by_memory: return gated_by_memory_problem(hidden_size, intermediate_size);
   }
@@ -189,8 +192,8 @@ std::vector<Problem> model_problems(Product product) {
   return problems;
 }
 
-constexpr std::int64_t all_tokens[] = {65,  96,  128, 160, 192,  200,  256,  320,
-                                       384, 416, 512, 768, 1024, 2048, 4096, 8192};
+constexpr std::int64_t all_tokens[] = {65,  96,  128, 160, 192, 200,  224,  256,  320,
+                                       384, 416, 448, 512, 768, 1024, 2048, 4096, 8192};
 
 TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
   for (const Problem& problem : model_problems(GetParam().product)) {
@@ -260,6 +263,39 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
   }
 }
 
+// The same of sums in parts: one part and many, of which the last has fewer k-steps, or a k-step that is not whole;
+// more tiles than blocks, which only those take that are requested by name.
+TEST(Parts, OfTheShapesOfTheTestsAreAllThatThereCanBe) {
+  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+    const Config& c = kernel.config;
+    SCOPED_TRACE(name(c));
+    bool undivided = false, many = false, shorter = false, torn = false, several_tiles = false;
+    bool part_of_columns = false, part_of_tokens = false, rows = c.cluster_m == 1;
+    for (const test::GridShape& shape : test::kernel_grid) {
+      const Geometry g =
+          geometry_of(c, plain_problem(shape.hidden_size, shape.intermediate_size), shape.tokens, h200.clusters(c));
+      const std::int32_t parts = g.n_tiles / g.part_tiles;
+      const std::int64_t steps = ceil_div(shape.hidden_size, c.tile_k());
+      (parts == 1 ? undivided : many) = true;
+      several_tiles = several_tiles || g.work_tiles(c) > h200.clusters(c);
+      if (parts == 1) continue;
+      shorter = shorter || steps % g.k_steps != 0;
+      torn = torn || shape.hidden_size % c.tile_k() != 0;
+      part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
+      part_of_tokens = part_of_tokens || shape.tokens % 8 != 0;
+      rows = rows || shape.tokens > c.tile_m;
+    }
+    EXPECT_TRUE(undivided);
+    EXPECT_TRUE(many);
+    EXPECT_TRUE(shorter);
+    EXPECT_TRUE(torn);
+    EXPECT_TRUE(several_tiles);
+    EXPECT_TRUE(part_of_columns);
+    EXPECT_TRUE(part_of_tokens);
+    EXPECT_TRUE(rows);
+  }
+}
+
 // Blocks that divide a tile's sums bring its tokens twice: that pays only where tiles are too few for all
 // multiprocessors.
 TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
@@ -271,6 +307,28 @@ TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
       EXPECT_LE(g.cluster_tiles(c), 2 * h200.clusters(c))
           << problem.hidden_size << " x " << problem.intermediate_size << ", " << tokens << " tokens";
     }
+  }
+}
+
+// gemm chooses among all of its kernels. In parts are only sums that are divided, and each such kernel is of use.
+TEST(Parts, AreChosenWhereSumsAreDivided) {
+  std::vector<Kernel> all;
+  for (const Product product : {Product::plain, Product::parts}) {
+    std::ranges::copy(kernels(DType::bf16, product), std::back_inserter(all));
+  }
+  std::vector<std::string> taken;
+  for (const Problem& problem : model_problems(Product::plain)) {
+    for (const Machine& machine : all_machines) {
+      for (std::int64_t tokens = 64; tokens <= 2048; tokens += 8) {
+        const Config& c = choose(all, problem, tokens, machine)->config;
+        if (c.product != Product::parts) continue;
+        EXPECT_GT(parts_of(c, problem, tokens, machine.clusters(c)), 1) << name(c) << ", " << tokens << " tokens";
+        if (machine.multiprocessors == h200.multiprocessors) taken.push_back(name(c));
+      }
+    }
+  }
+  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+    EXPECT_TRUE(std::ranges::count(taken, name(kernel.config)) > 0) << name(kernel.config);
   }
 }
 

@@ -43,6 +43,9 @@ struct ThreeKernels {
   Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/) const {
     return {.eligible = true, .reason = "three kernels", .max_tokens = wanted};
   }
+  std::size_t workspace_size(std::span<const Kernel> kernels, const Problem& p, std::int64_t max_tokens) const {
+    return kernels.size() * static_cast<std::size_t>(p.intermediate_size * max_tokens);
+  }
   std::int64_t most_tokens(const Problem& /*problem*/) const { return limit; }
   Machine machine_of(const DeviceProperties& device, std::span<const Kernel> /*kernels*/) const {
     return {device.multiprocessors};
@@ -149,6 +152,13 @@ TEST(Family, ForcesOneKernelByItsName) {
   EXPECT_EQ(
       chosen(*family.prepare(problem), 7),
       "device: 0 (a device) of compute capability 9.0, with 0 bytes of shared memory for a block: 8 runs nowhere");
+}
+
+TEST(Family, SaysWhatWorkspaceItsKernelsNeed) {
+  const FamilyProducts<ThreeKernels> family{ThreeKernels{}};
+  const Problem problem = problem_of(gated_problem(64, 48));
+  EXPECT_EQ(family.prepare(problem)->workspace_size(100), 3U * 48 * 100);
+  EXPECT_EQ(family.prepare_kernel(problem, "24")->workspace_size(100), 1U * 48 * 100);
 }
 
 TEST(Family, LimitsTokensAlsoOfAKernelThatIsForced) {

@@ -6,6 +6,7 @@ PROGRAMS = ["cuda/gatefold_cuda_tests"]
 TARGETS = ["gatefold_cuda_tests"]
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
+SM90_GEMM = "*Products*EveryCompiledKernel*gemm_sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
 SPECIAL_GATES = "*SpecialSums*gemm_gated*sm90*"
 BIASES = "*Biases*sm90*"
@@ -24,8 +25,8 @@ CHAIN = "src/cuda/sm90/chain.cuh"
 
 BUGS = [
     Bug("sm90", "drops a last k-step that is not whole", "src/cuda/sm90/geometry.cpp",
-        "ceil_div(problem.hidden_size, config.tile_k() * config.split_k)",
-        "std::max<std::int64_t>(1, problem.hidden_size / (config.tile_k() * config.split_k))", SM90),
+        "ceil_div(problem.hidden_size, config.tile_k() * config.split_k * parts)",
+        "std::max<std::int64_t>(1, problem.hidden_size / (config.tile_k() * config.split_k * parts))", SM90),
     Bug("sm90", "skips a last tile of columns that is not whole", "src/cuda/sm90/geometry.cpp",
         "tiles_of(problem.intermediate_size, config.columns(), config.cluster_n)",
         "tiles_of(std::max<std::int64_t>(config.columns(), problem.intermediate_size / config.columns() * "
@@ -39,6 +40,18 @@ BUGS = [
         "static_cast<int>(place_.k) * geometry_.k_steps", "0 * geometry_.k_steps", SM90),
     Bug("sm90", "leaves out what another block sent", "src/cuda/sm90/reduction.cuh",
         "+= mailbox.values[slab][v][thread][i]", "+= 0.0F * mailbox.values[slab][v][thread][i]", SM90),
+    Bug("sm90", "multiplies the first part of a sum in place of every other", "src/cuda/sm90/loader.cuh",
+        ".first_step = tile.part * geometry_.k_steps", ".first_step = 0 * geometry_.k_steps", SM90_GEMM),
+    Bug("sm90", "leaves the last part of a sum out", "src/cuda/sm90/parts.cuh",
+        "if (part >= a.parts) break;", "if (part >= a.parts - 1) break;", SM90_GEMM),
+    Bug("sm90", "writes each part of a sum over the one before", "src/cuda/sm90/parts_epilogue.cuh",
+        "std::int64_t{tile.part} * arguments.tokens", "std::int64_t{0} * arguments.tokens", SM90_GEMM),
+    Bug("sm90", "leaves the last eight columns of a part out", "src/cuda/sm90/parts_epilogue.cuh",
+        "if (column >= arguments.columns) break;", "if (column + 8 >= arguments.columns) break;", SM90_GEMM),
+    Bug("sm90", "leaves the last token of a part's tile out", "src/cuda/sm90/parts_epilogue.cuh",
+        "if (row >= tile.tokens) continue;", "if (row + 1 >= tile.tokens) continue;", SM90_GEMM),
+    Bug("sm90", "leaves the bias of sums in parts out", "src/cuda/sm90/parts.cuh",
+        "if (a.bias.is_there()) {", "if (a.bias.is_there() && a.parts == 0) {", BIASES),
     Bug("sm90", "brings the body's blocks again after the body", "src/cuda/sm90/loader.cuh",
         "at.repetition += body_blocks;", "at.repetition += 0 * body_blocks;", SM90),
     Bug("sm90", "computes a first subtile twice", "src/cuda/sm90/scheduler.cuh",

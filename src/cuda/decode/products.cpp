@@ -3,15 +3,13 @@
 #include <vector>
 
 #include "cuda/decode/kernels.hpp"
+#include "cuda/family/few_tokens.hpp"
 #include "cuda/family/products.hpp"
 #include "cuda/implementations.hpp"
 
 namespace gatefold::cuda {
 namespace decode {
 namespace {
-
-// For how many tokens it is chosen where sm90_decode is not (docs/kernels/decode.md).
-constexpr std::int64_t most_tokens_wanted = 16;
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
 
@@ -59,8 +57,13 @@ struct Family {
     Verdict verdict =
         require_shared_memory(static_cast<std::size_t>(kernels.front().config.shared_bytes()),
                               require_capability(least_capability, no_upper_capability, "for few tokens"));
-    verdict.max_tokens = most_tokens_wanted;
+    verdict.max_tokens = most_tokens_of_decode;
     return verdict;
+  }
+
+  std::size_t workspace_size(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/,
+                             std::int64_t /*max_tokens*/) const {
+    return 0;
   }
 
   // Forced, it takes any number: a launch for every 65535 blocks of tokens.

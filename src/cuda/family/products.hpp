@@ -32,6 +32,7 @@
 //     fits(kernel, problem)           whether this one can, and
 //     nothing_fits(problem)           what to say where none can
 //     verdict(kernels, problem)       on which devices, for how many tokens
+//     workspace_size(kernels, problem, max_tokens)             the most bytes that a run of 1 ... max_tokens needs
 //     most_tokens(problem)            so many that tiles can be counted, whichever kernel is taken
 //     machine_of(device, kernels)     the device is current
 //     choose(kernels, problem, tokens, machine)                the kernel of least time, or null
@@ -94,6 +95,10 @@ class FamilyExecutor final : public DeviceExecutor {
       throw StatusError(
           {GATEFOLD_ERROR_INTERNAL, concat(kernels_.size(), " kernels, a family has at most ", Choices::most_kernels)});
     }
+  }
+
+  std::size_t workspace_size(std::int64_t max_tokens) const override {
+    return family_.workspace_size(kernels_, problem(), max_tokens);
   }
 
   bool accepts(const Operands& operands) const override { return copied_.accepts(operands); }

@@ -71,6 +71,11 @@ struct Family {
         require_capability(80, no_upper_capability, "Ampere and newer: asynchronous copies and mma.sync"));
   }
 
+  std::size_t workspace_size(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/,
+                             std::int64_t /*max_tokens*/) const {
+    return 0;
+  }
+
   // No tile has fewer than 64 tokens or columns, and their number has 31 bits.
   std::int64_t most_tokens(const Problem& p) const {
     const std::int64_t columns = p.intermediate_size / 64 + 2;

@@ -8,8 +8,9 @@
 namespace gatefold::cuda::sm90 {
 
 // What is made of a tile of x . w^T. plain: the output (gemm). gate_up: the weights are gate's and up's, whose products
-// are combined. gated_by_memory: the weights are up's, and a tile of gate values comes from memory (gemm_gated).
-enum class Product : std::uint8_t { plain, gate_up, gated_by_memory };
+// are combined. gated_by_memory: the weights are up's, and a tile of gate values comes from memory (gemm_gated). parts:
+// the sums of some of the k-steps, in fp32, which another kernel adds up (gemm; parts.cuh).
+enum class Product : std::uint8_t { plain, gate_up, gated_by_memory, parts };
 
 // How the warpgroups divide the tiles. cooperative: each has some of the tokens of every tile. pingpong: each has
 // every second tile to itself, so that one multiplies while the other is in its epilogue.
@@ -80,7 +81,7 @@ struct Config {
 
   // Tiles for products that memory bounds, where all tokens may be in one row of them: the weights are then read once.
   constexpr bool weights_may_pass_once() const {
-    return cluster_m == 1 && (product == Product::plain ? tile_m <= 128 : tile_m <= (swap_ab ? 96 : 128));
+    return cluster_m == 1 && tile_m <= (product == Product::gate_up && swap_ab ? 96 : 128);
   }
 
   static constexpr int swizzle_bytes = 128;             // of a row
@@ -116,8 +117,10 @@ struct Config {
     return tokens_divided && pieces * staged_piece_bytes() <= room ? pieces : 1;
   }
   constexpr int store_bytes() const {
+    if (product == Product::parts) return 0;  // straight from registers
     if (alternating) return staged_pieces() * staged_piece_bytes();
     if (product == Product::gated_by_memory) return gate_buffers() * gate_buffer_bytes(gate_columns());
+    if (swap_ab) return warpgroups * tile_m * 64 * output_bytes;  // 64 columns of each warpgroup
     return (pingpong() ? warpgroups : 1) * tile_m / slabs() * staged_slabs() * store_columns() * output_bytes;
   }
 
@@ -155,7 +158,8 @@ struct Config {
 inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong() ? " pingpong" : "",
                 c.swap_ab ? " swap-AB" : "", c.alternating ? " alternating" : "",
-                c.has_producers() ? "" : " consumer-fed", c.split_k > 1 ? concat(" split-K ", c.split_k) : "");
+                c.has_producers() ? "" : " consumer-fed", c.split_k > 1 ? concat(" split-K ", c.split_k) : "",
+                c.product == Product::parts ? " split-K in parts" : "");
 }
 
 }  // namespace gatefold::cuda::sm90

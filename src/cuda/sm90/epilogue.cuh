@@ -13,7 +13,8 @@ namespace gatefold::cuda::sm90 {
 //     Arguments    its part of the kernel's arguments, beside the output's descriptor
 //     Storage      the staging buffer, aligned as swizzling wants it
 //     Inputs       barriers of what a tile reads beside the product's operands
-//     store_rows, chunk, swizzle    the boxes of the output's descriptor
+//     store_rows, chunk, swizzle    the boxes of the output's descriptor; one that does not store by the copy engine
+//                                   has store_rows = 0 and no others
 //     init         by one thread of a block: barriers
 //     has_inputs   whether there are any, and prefetch to be called:
 //     prefetch     requests what a tile reads, by a warpgroup's first thread when the first k-step has been multiplied

@@ -83,6 +83,9 @@ inline constexpr Config half_80x128{
     .tile_m = 80, .tile_n = 128, .stages = 6, .cluster_m = 2, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config half_96x128{
     .tile_m = 96, .tile_n = 128, .stages = 6, .cluster_m = 2, .schedule = Schedule::pingpong, .swap_ab = true};
+// Four rows of 112 tokens, 448 in all, where rows of 128 would leave a slab empty: a single tile for most blocks, so by
+// both warpgroups.
+inline constexpr Config low_112x128{.tile_m = 112, .tile_n = 128, .stages = 6, .cluster_m = 2, .swap_ab = true};
 // 96 columns of tiles whose rows alternate: for so many tokens in one row of tiles, 11008 and 12288 columns are 115 and
 // 128 of them, one round; two rows that share the weights are three rounds of 17408 to 18944. Three warpgroups together
 // have the registers for 208 tokens where no others are producers.
@@ -103,6 +106,7 @@ inline constexpr Config tile_72x192 =
 inline constexpr Config half_80x192 = half_of_192(80, 6);
 inline constexpr Config half_96x192 = half_of_192(96, 5);
 inline constexpr Config half_104x192 = half_of_192(104, 5);
+inline constexpr Config half_112x192 = half_of_192(112, 5);
 inline constexpr Config three_192x192 = three_of_192(192);
 inline constexpr Config three_208x192 = three_of_192(208);
 // 64 columns in two strips, of which a last round's tiles have one: 28672 are 3.5 rounds of 132, where tiles of 64
@@ -161,6 +165,7 @@ constexpr std::array gated_kernels{
     kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
     kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_80x128, E, Product::gate_up>(495.5),
     kernel_of<strips_96x128, E, Product::gate_up>(597.0),  kernel_of<both_384x128, E, Product::gate_up>(727.0),
+    kernel_of<half_112x192, E, Product::gate_up>(684.0),
 };
 
 // gemm's larger tiles, and ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and

@@ -16,8 +16,16 @@ constexpr std::int32_t band_tokens = 2048;
 // H200's L2.
 constexpr std::int32_t most_prefetched_steps = 8;
 
+// No device of this architecture has more.
+constexpr std::int32_t most_multiprocessors = 132;
+
 std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
+}
+
+std::int64_t cluster_tiles_of_a_part(const Config& c, const Problem& problem, std::int64_t tokens) {
+  return ceil_div(tokens, std::int64_t{c.tile_m} * c.cluster_m) *
+         ceil_div(problem.intermediate_size, std::int64_t{c.columns()} * c.cluster_n);
 }
 
 // Where all tokens are in one tile, they are divided evenly among its boxes.
@@ -122,14 +130,41 @@ std::int32_t work_tiles_per_leg(const Config& config, const Geometry& g, std::in
   return cuda::work_tiles_per_leg(g.work_tiles(config), g.k_steps, clusters);
 }
 
+std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
+  const std::int64_t tiles = cluster_tiles_of_a_part(config, problem, tokens);
+  const std::int64_t steps = ceil_div(problem.hidden_size, config.tile_k());
+  const std::int64_t room =
+      std::min(clusters, most_multiprocessors / config.cluster()) / std::max<std::int64_t>(tiles, 1);
+  const std::int64_t parts = std::clamp<std::int64_t>(std::min(room, steps), 1, most_parts);
+  return static_cast<std::int32_t>(ceil_div(steps, ceil_div(steps, parts)));  // none without a k-step
+}
+
+std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool undivided) {
+  const std::int32_t clusters = most_multiprocessors / config.cluster();
+  const auto bytes_of = [&](std::int64_t parts, std::int64_t tokens) {
+    return static_cast<std::size_t>(parts * tokens * problem.intermediate_size) * sizeof(float);
+  };
+  std::size_t most = undivided ? bytes_of(1, max_tokens) : 0;
+  // All numbers of tokens that take as many rows of tiles have as many parts.
+  const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster_m;
+  for (std::int64_t tokens = rows;; tokens += rows) {
+    const std::int32_t parts = parts_of(config, problem, tokens, clusters);
+    if (parts == 1) return most;
+    most = std::max(most, bytes_of(parts, std::min(tokens, max_tokens)));
+    if (tokens >= max_tokens) return most;
+  }
+}
+
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
+  const std::int32_t parts = config.product == Product::parts ? parts_of(config, problem, tokens, clusters) : 1;
   Geometry g{};
   g.tokens = static_cast<std::int32_t>(tokens);
   g.columns = static_cast<std::int32_t>(problem.intermediate_size);
-  g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k() * config.split_k));
+  g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k() * config.split_k * parts));
   g.m_tiles = tiles_of(tokens, config.tile_m, config.cluster_m);
   deal_out_tokens(config, g);
-  g.n_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);
+  g.part_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);
+  g.n_tiles = g.part_tiles * parts;
   g.group_m = band_tokens / (config.tile_m * config.cluster_m);
   narrow_last_round(config, g, clusters);
   g.whole_tiles = whole_tiles(config, tokens, g.cluster_tiles(config), clusters);

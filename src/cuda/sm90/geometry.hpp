@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -32,7 +33,7 @@ struct Geometry {
   std::int32_t columns;           // of the output: rows of a half, or of a plain product's weight
   std::int32_t k_steps;           // of a block: ceil(D / tile_k), divided by split_k
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
-  std::int32_t n_tiles;           // likewise of the output's columns
+  std::int32_t n_tiles;           // likewise of the output's columns, and of Product::parts once for each part
   std::int32_t narrow_from;       // columns' tiles from this one on are of one strip (Config::may_narrow)
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed as subtiles
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
@@ -47,6 +48,7 @@ struct Geometry {
   std::int32_t prefetched_steps;  // of the first tile's weights, on their way to L2 while the kernel before ends
   std::int32_t leg_begin;         // of the work tiles, those of this launch
   std::int32_t leg_end;
+  std::int32_t part_tiles;  // of n_tiles, those of one part of the sums
 
   // A turn that no product reaches.
   static constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
@@ -81,6 +83,15 @@ struct Geometry {
 
 // clusters: that the device holds at a time.
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
+
+// Of Product::parts: into how many parts the sums are divided, 1 to most_parts, so that all tiles of all parts are one
+// round of the device at most.
+constexpr std::int32_t most_parts = 8;
+std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
+
+// The most bytes that the parts of 1 ... max_tokens tokens' sums come to, on whatever device. undivided: of those too
+// whose sums are one part; no such run takes the kernel unless it was requested by name.
+std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool undivided);
 
 // How many of a product's work tiles each of its launches but the last takes (common/legs.hpp).
 std::int32_t work_tiles_per_leg(const Config& config, const Geometry& geometry, std::int32_t clusters);

@@ -195,7 +195,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
   const ClusterPlace<config> place;
   if (threadIdx.x == 0) {
     Loader<config, typename Shape::Element>::prefetch_descriptors(arguments.loads, arguments.geometry);
-    prefetch_descriptor(&arguments.out);
+    if constexpr (Shape::Epilogue::store_rows > 0) prefetch_descriptor(&arguments.out);
     storage.ring.init();
     if constexpr (Shape::Reduction::blocks > 1) Shape::Reduction::init(storage.reduction);
     Shape::Epilogue::init(arguments.epilogue, storage.inputs);

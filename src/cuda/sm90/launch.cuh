@@ -81,12 +81,16 @@ inline Status encode_weights(StripMaps (&strips)[2], const Problem& problem, con
 template <class Shape>
 Status encode_epilogue(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
   using Epilogue = typename Shape::Epilogue;
-  const auto encode = [&](CUtensorMap& map, const void* base, std::int64_t ld) {
-    return encode_matrix(map, {problem.types.out, base, operands.tokens, problem.intermediate_size, ld},
-                         Epilogue::store_rows, Epilogue::chunk, Epilogue::swizzle);
-  };
-  Status out = encode(arguments.out, operands.out, problem.ld_out);
-  return out.ok() ? Epilogue::fill(arguments.epilogue, problem, operands, encode) : out;
+  if constexpr (Epilogue::store_rows == 0) {
+    return Epilogue::fill(arguments.epilogue, problem, operands);
+  } else {
+    const auto encode = [&](CUtensorMap& map, const void* base, std::int64_t ld) {
+      return encode_matrix(map, {problem.types.out, base, operands.tokens, problem.intermediate_size, ld},
+                           Epilogue::store_rows, Epilogue::chunk, Epilogue::swizzle);
+    };
+    Status out = encode(arguments.out, operands.out, problem.ld_out);
+    return out.ok() ? Epilogue::fill(arguments.epilogue, problem, operands, encode) : out;
+  }
 }
 
 template <class Shape>

@@ -43,6 +43,7 @@ struct TileBoxes {
   std::int32_t bytes;               // that arrive in a slot, whoever brings them
   StripRow strip_row;               // where the tile's strip begins, which the thread brings
   std::int32_t rows_there;          // of the strip, from there to the tile's end or the last column
+  std::int32_t first_step;          // of the k-steps (Product::parts)
 };
 
 // The load of a producer thread, by its warp. Worked out anew each time, for those that have no register to
@@ -92,7 +93,8 @@ class Loader {
             .end_row = min(first + boxes, brought) * geometry_.x_box_rows,
             .bytes = (rows_in(brought, tile) + weight_rows(tile)) * bytes_of_a_row,
             .strip_row = strip_row(row),
-            .rows_there = has_strip(tile, strip()) ? rows_from(row) : 0};
+            .rows_there = has_strip(tile, strip()) ? rows_from(row) : 0,
+            .first_step = tile.part * geometry_.k_steps};
   }
 
   __device__ bool brings_tokens() const { return load_ == Load::tokens; }
@@ -111,7 +113,7 @@ class Loader {
 
   // All three loads' bytes are announced here, to this block's own barrier.
   __device__ void bring_tokens(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full) const {
-    const int k = column_of(step);
+    const int k = column_of(tile, step);
     Element* a = slots.a + slot * Slots::a_elements;
     barrier_expect_bytes(full, tile.bytes);
     for (int row = tile.first_row; row < tile.end_row; row += geometry_.x_box_rows) {
@@ -131,7 +133,7 @@ class Loader {
   template <class... Policy>
   __device__ void bring_strip(const TileBoxes& tile, int step, int slot, Slots& slots, std::uint64_t* full,
                               Policy... policy) const {
-    const int k = column_of(step);
+    const int k = column_of(tile, step);
     Element* b = slots.b + slot * Slots::b_elements + strip() * config.strip_rows() * config.tile_k();
     for_each_box(tile, [&](const CUtensorMap& map, int row_in_strip, int row, int repetition) {
       Element* to = b + row_in_strip * config.tile_k();
@@ -161,9 +163,9 @@ class Loader {
     for (int step = 0; step < geometry_.prefetched_steps; ++step) {
       for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_strip*/, int row, int repetition) {
         if constexpr (config.alternating) {
-          prefetch_tile_4d(&map, column_of(step), 0, 0, eight_of(row, repetition));
+          prefetch_tile_4d(&map, column_of(tile, step), 0, 0, eight_of(row, repetition));
         } else {
-          prefetch_tile_3d(&map, column_of(step), row, repetition);
+          prefetch_tile_3d(&map, column_of(tile, step), row, repetition);
         }
       });
     }
@@ -177,8 +179,9 @@ class Loader {
 
   __device__ int strip() const { return config.few_registers() ? producer_load<config>() : static_cast<int>(load_); }
 
-  // Where a k-step of this block's begins. Those past column D, of the last block, are zeros.
-  __device__ int column_of(int step) const {
+  // Where a k-step of this block's begins. Those past column D, of the last block or part, are zeros.
+  __device__ int column_of(const TileBoxes& tile, int step) const {
+    if constexpr (config.product == Product::parts) return (tile.first_step + step) * config.tile_k();
     const int first = config.split_k > 1 ? static_cast<int>(place_.k) * geometry_.k_steps : 0;
     return (first + step) * config.tile_k();
   }

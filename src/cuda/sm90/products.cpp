@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/arithmetic.hpp"
+#include "cuda/family/few_tokens.hpp"
 #include "cuda/family/products.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/sm90/cost_model.hpp"
@@ -22,6 +23,7 @@ std::span<const Kernel> kernels(DType dtype, Product product) {
     case Product::plain: return bf16 ? bf16_plain_kernels() : fp16_plain_kernels();
     case Product::gate_up: return bf16 ? bf16_gated_kernels() : fp16_gated_kernels();
     case Product::gated_by_memory: return bf16 ? bf16_gated_by_memory_kernels() : fp16_gated_by_memory_kernels();
+    case Product::parts: return bf16 ? bf16_kernels_in_parts() : fp16_kernels_in_parts();
   }
   return {};
 }
@@ -33,6 +35,14 @@ constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, 
 Product product_of(Op op) {
   if (op == Op::gate_up) return Product::gate_up;
   return op == Op::gemm_gated ? Product::gated_by_memory : Product::plain;
+}
+
+// The tokens below are left to sm90_decode and decode, where those can take the problem.
+std::int64_t least_tokens_wanted(const Problem& p) {
+  constexpr std::int64_t longest_sums_of_decode = std::int64_t{1} << 29;
+  const bool left_to_decode = (p.op == Op::gemm || p.op == Op::gate_up) && !p.row_scale && p.hidden_size % 8 == 0 &&
+                              std::max(p.hidden_size, p.intermediate_size) <= longest_sums_of_decode;
+  return left_to_decode ? std::min(FewTokens::first_of_sm90(p), most_tokens_of_decode + 1) : 0;
 }
 
 struct Family {
@@ -48,6 +58,7 @@ struct Family {
     std::vector<Kernel> kernels(all.begin(), all.end());
     if (p.op == Op::gemm) {
       std::ranges::copy(divided_plain_kernels_of(p.types.x, p.weights_settled), std::back_inserter(kernels));
+      if (!p.weights_settled) std::ranges::copy(sm90::kernels(p.types.x, Product::parts), std::back_inserter(kernels));
     }
     return kernels;
   }
@@ -88,11 +99,22 @@ struct Family {
   }
 
   // sm_90a code runs on compute capability 9.0 alone.
-  Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/) const {
-    return require_capability(90, 90, "Hopper: copy engine and warpgroup MMA");
+  Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
+    Verdict verdict = require_capability(90, 90, "Hopper: copy engine and warpgroup MMA");
+    verdict.min_tokens = least_tokens_wanted(p);
+    return verdict;
   }
 
   std::int64_t most_tokens(const Problem& p) const { return sm90::most_tokens(p); }
+
+  std::size_t workspace_size(std::span<const Kernel> kernels, const Problem& p, std::int64_t max_tokens) const {
+    std::size_t most = 0;
+    for (const Kernel& kernel : kernels) {
+      if (kernel.config.product != Product::parts) continue;
+      most = std::max(most, most_bytes_of_parts(kernel.config, p, max_tokens, kernels.size() == 1));
+    }
+    return most;
+  }
 
   Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kernels) const {
     return sm90::machine_of(device, kernels);
@@ -109,8 +131,10 @@ struct Family {
     const Geometry geometry = geometry_of(config, p, tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
     const int legs = ceil_div(geometry.work_tiles(config), work_tiles_per_leg(config, geometry, clusters));
-    return concat(sm90::name(config), ", ", config.stages, " stages", split ? ", the last round in subtiles" : "",
-                  legs > 1 ? concat(", ", legs, " launches") : "");
+    const bool in_parts = config.product == Product::parts;
+    return concat(sm90::name(config), ", ", config.stages, " stages",
+                  in_parts ? concat(", ", parts_of(config, p, tokens, clusters), " parts") : "",
+                  split ? ", the last round in subtiles" : "", legs > 1 ? concat(", ", legs, " launches") : "");
   }
 
   // All but clusters of four are held everywhere, so that where none runs only such a one was requested.

@@ -7,6 +7,7 @@
 #include "cuda/sm90/feeder.cuh"
 #include "cuda/sm90/gate_tile_epilogue.cuh"
 #include "cuda/sm90/mainloop.cuh"
+#include "cuda/sm90/parts_epilogue.cuh"
 #include "cuda/sm90/producer.cuh"
 #include "cuda/sm90/reduction.cuh"
 #include "cuda/sm90/scheduler.cuh"
@@ -54,6 +55,10 @@ struct EpilogueOf<Product::gate_up, true, config, Element> {
 template <Config config, class Element>
 struct EpilogueOf<Product::plain, true, config, Element> {
   using Type = PlainSwapAbEpilogue<config, Element>;
+};
+template <Config config, class Element>
+struct EpilogueOf<Product::parts, false, config, Element> {
+  using Type = PartsEpilogue<config>;
 };
 template <Config config, class Element>
 struct EpilogueOf<Product::gated_by_memory, false, config, Element> {

@@ -15,7 +15,7 @@ struct SwapAbStaging : NoInputs {
   static constexpr int chunk = 64;
   static constexpr Swizzle swizzle = Swizzle::bytes_128;
   static constexpr int store_rows = config.tile_m;
-  static_assert(config.slabs() == 2 && config.tile_m % 16 == 0);
+  static_assert(config.tile_m % 16 == 0);
 
   struct alignas(1024) Storage {
     Element out[config.store_bytes() / sizeof(Element)];
@@ -65,7 +65,7 @@ struct SwapAbStaging : NoInputs {
 template <Config config, class Element>
 struct SwapAbEpilogue : SwapAbStaging<config, Element>, GateUpArguments {
   using Buffer = SwapAbStaging<config, Element>;
-  static_assert(config.product == Product::gate_up);
+  static_assert(config.product == Product::gate_up && config.slabs() == 2);
 
   template <class Accumulator>
   static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
@@ -94,18 +94,18 @@ struct SwapAbEpilogue : SwapAbStaging<config, Element>, GateUpArguments {
   }
 };
 
-// gemm: each slab is 64 columns of its own.
+// gemm: each slab is 64 columns of its own, in ping-pong both of a tile a warpgroup's, or else one.
 template <Config config, class Element>
 struct PlainSwapAbEpilogue : SwapAbStaging<config, Element>, PlainArguments {
   using Buffer = SwapAbStaging<config, Element>;
-  static_assert(config.product == Product::plain && config.pingpong());
+  static_assert(config.product == Product::plain && config.slabs() == (config.pingpong() ? 2 : 1));
 
   template <class Accumulator>
   static __device__ void add_biases(const Arguments& arguments, const Tile& tile, int thread, Accumulator& tCrC) {
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
-      add_to_rows<config, Stored<Element>>(arguments.bias, static_cast<std::uint32_t>(first_column(tile, slab)), slab,
-                                           thread, tCrC);
+      add_to_rows<config, Stored<Element>>(arguments.bias, static_cast<std::uint32_t>(first_column(tile, slab, thread)),
+                                           slab, thread, tCrC);
     }
   }
 
@@ -117,15 +117,15 @@ struct PlainSwapAbEpilogue : SwapAbStaging<config, Element>, PlainArguments {
     using namespace cute;
 #pragma unroll
     for (int slab = 0; slab < config.slabs(); ++slab) {
-      Buffer::store_columns(out, tile, first_column(tile, slab), storage, thread, [&](int column, int group) {
+      Buffer::store_columns(out, tile, first_column(tile, slab, thread), storage, thread, [&](int column, int group) {
         return Pair{tCrC(make_coord(0, column, group), slab, 0), tCrC(make_coord(1, column, group), slab, 0)};
       });
     }
   }
 
  private:
-  static __device__ int first_column(const Tile& tile, int slab) {
-    return tile.n * config.columns() + slab * Buffer::chunk;
+  static __device__ int first_column(const Tile& tile, int slab, int thread) {
+    return tile.n * config.columns() + (config.pingpong() ? slab : thread / 128) * Buffer::chunk;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/arithmetic.hpp"
+#include "cuda/family/few_tokens.hpp"
 #include "cuda/family/products.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/sm90_decode/kernels.hpp"
@@ -12,28 +13,10 @@ namespace gatefold::cuda {
 namespace sm90_decode {
 namespace {
 
-// For how many tokens it is chosen (docs/kernels/decode.md): beyond, sm90's tiles for 72 and more read less of x, where
-// they take the problem.
+// Where sm90 cannot take over, it is chosen for so many tokens.
 constexpr std::int64_t most_tokens_wanted = 64;
-constexpr std::int64_t few_tokens = 32;
-// Of weights of so many bytes it stays the faster one longer.
-constexpr std::int64_t most_weights = 1'500'000'000;
-constexpr std::int64_t few_tokens_of_most_weights = 48;
-// Of weights of so many bytes it is the faster of the two from the first token on, else from 9.
+// Of weights of so many bytes it is faster than decode from the first token on, else from 9.
 constexpr std::int64_t large_weights = 400'000'000;
-
-std::int64_t weight_bytes(const Problem& p) {
-  return p.hidden_size * p.intermediate_size * (p.op == Op::gate_up ? 2 : 1) * size_of(p.types.weights);
-}
-
-// gemm of so few columns that sm90's tiles of 64, whose sums two blocks divide, are one round that leaves a tenth of
-// the multiprocessors idle at most: that is the faster from 9 tokens on. Llama 8B's down-projection, 4096 columns, is
-// 32 tiles of 128 rows here, two more than an H100 holds clusters of four.
-bool suits_halves_of_narrow_tiles(const Problem& p) {
-  constexpr std::int64_t multiprocessors = 132;
-  const std::int64_t blocks = 2 * ceil_div(p.intermediate_size, 64);
-  return p.op == Op::gemm && blocks <= multiprocessors && 10 * blocks >= 9 * multiprocessors;
-}
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
 
@@ -41,8 +24,7 @@ constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
 bool suits_larger_tiles(const Problem& p) { return p.intermediate_size % chunk == 0 && p.ld_out % chunk == 0; }
 
 std::int64_t most_tokens_of(const Problem& p) {
-  if (!suits_larger_tiles(p)) return most_tokens_wanted;
-  return weight_bytes(p) >= most_weights ? few_tokens_of_most_weights : few_tokens;
+  return suits_larger_tiles(p) ? FewTokens::first_of_sm90(p) - 1 : most_tokens_wanted;
 }
 
 constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
@@ -96,9 +78,14 @@ struct Family {
   // sm_90a code runs on compute capability 9.0 alone.
   Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
     Verdict verdict = require_capability(90, 90, "Hopper, for few tokens: copy engine and warpgroup MMA");
-    verdict.min_tokens = weight_bytes(p) >= large_weights ? 1 : 9;
-    verdict.max_tokens = suits_halves_of_narrow_tiles(p) ? verdict.min_tokens - 1 : most_tokens_of(p);
+    verdict.min_tokens = FewTokens::weight_bytes(p) >= large_weights ? 1 : 9;
+    verdict.max_tokens = most_tokens_of(p);
     return verdict;
+  }
+
+  std::size_t workspace_size(std::span<const Kernel> /*kernels*/, const Problem& /*problem*/,
+                             std::int64_t /*max_tokens*/) const {
+    return 0;
   }
 
   // So many that tiles and tokens are counted in 31 bits.

@@ -1,0 +1,8 @@
+#include "cuda/sm90/kernels_by_request.hpp"
+#include "cuda/sm90/parts.cuh"
+
+namespace gatefold::cuda::sm90 {
+
+std::span<const Kernel> bf16_kernels_in_parts() { return kernels_in_parts<cute::bfloat16_t>; }
+
+}  // namespace gatefold::cuda::sm90

@@ -1,0 +1,109 @@
+#pragma once
+
+#include "core/arithmetic.hpp"
+#include "cuda/common/bias.cuh"
+#include "cuda/common/ptx.cuh"
+#include "cuda/sm90/family.cuh"
+
+// gemm of few columns and long sums, a small model's down-projection: Llama 1B's, 2048 columns of 8192, is 16 tiles of
+// 128x128 for each 128 tokens, for 132 multiprocessors. Here each tile's sums are divided among as many blocks as fill
+// the device once. They leave their parts in the workspace, and a second kernel adds those up:
+//
+//     k ->            part 0   part 1   ..
+//     tile 0         | b0     | b16    |          workspace [parts, T, F], fp32      out [T, F]
+//     tile 1         | b1     | b17    |   --->   (L2 holds it: 64 KiB a block) --->  sums + bias, rounded
+//     ..
+//
+// Two blocks of a cluster that exchange their sums (divided.cuh) need no second kernel, but no more than two divide
+// those of a tile: clusters of four and eight leave multiprocessors without work. In order of the parts: the same bits
+// in every run on a device.
+namespace gatefold::cuda::sm90 {
+
+struct PartsToAdd {
+  const float* sums;  // [parts, tokens, columns]
+  std::int64_t part;  // elements from one part to the next
+  std::int32_t parts;
+  std::int32_t columns;  // a multiple of 8
+  std::byte* out;        // [tokens, ld_out]
+  std::int64_t ld_out;
+  TileBias bias;
+};
+
+inline constexpr int added_columns = 4;  // of a thread at a time, 16 bytes of each part
+inline constexpr int most_adders = 512;  // threads of a block
+
+// A block adds up the parts of one token.
+template <class Element>
+__global__ __launch_bounds__(most_adders) void add_parts(const PartsToAdd a) {
+  ptx::launch_next_grid();
+  ptx::wait_for_previous_grid();
+  const float* sums = a.sums + std::int64_t{blockIdx.x} * a.columns;
+  auto* out = reinterpret_cast<Element*>(a.out) + blockIdx.x * a.ld_out;
+  for (auto j = static_cast<std::int32_t>(threadIdx.x) * added_columns; j < a.columns;
+       j += static_cast<std::int32_t>(blockDim.x) * added_columns) {
+    float4 of_part[most_parts];
+#pragma unroll
+    for (int part = 0; part < most_parts; ++part) {
+      if (part < a.parts) of_part[part] = *reinterpret_cast<const float4*>(sums + part * a.part + j);
+    }
+    float4 sum = of_part[0];
+#pragma unroll
+    for (int part = 1; part < most_parts; ++part) {
+      if (part >= a.parts) break;
+      sum.x += of_part[part].x;
+      sum.y += of_part[part].y;
+      sum.z += of_part[part].z;
+      sum.w += of_part[part].w;
+    }
+    float rounded[added_columns] = {sum.x, sum.y, sum.z, sum.w};
+    if (a.bias.is_there()) {
+#pragma unroll
+      for (int i = 0; i < added_columns; ++i) rounded[i] += a.bias.at<Element>(static_cast<std::uint32_t>(j + i));
+    }
+    *reinterpret_cast<uint2*>(out + j) = {Word<Element>::pack(rounded), Word<Element>::pack(rounded + 2)};
+  }
+}
+
+template <class Shape>
+Status launch_in_parts(const Problem& problem, const Operands& operands, const DeviceProperties& device,
+                       cudaStream_t stream) {
+  int clusters = 0;
+  if (Status status = resident_clusters<Shape>(device, clusters); !status.ok()) return status;
+  if (Status status = launch<Shape>(problem, operands, device, stream); !status.ok()) return status;
+  const std::int64_t columns = problem.intermediate_size;
+  const PartsToAdd parts{.sums = reinterpret_cast<const float*>(operands.workspace),
+                         .part = operands.tokens * columns,
+                         .parts = parts_of(Shape::config, problem, operands.tokens, clusters),
+                         .columns = static_cast<std::int32_t>(columns),
+                         .out = operands.out,
+                         .ld_out = problem.ld_out,
+                         .bias = TileBias(problem, operands, Half::up)};
+  const std::int64_t threads = std::min<std::int64_t>(ceil_div(columns, 32 * added_columns) * 32, most_adders);
+  return launch_kernel(add_parts<Stored<typename Shape::Element>>,
+                       {.grid = dim3(static_cast<unsigned>(operands.tokens)),
+                        .block = dim3(static_cast<unsigned>(threads)),
+                        .early = true},
+                       device.index, stream, parts);
+}
+
+// Blocks that share tokens, up to 128 of them, or else weights.
+inline constexpr Config parts_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster_n = 2};
+inline constexpr Config parts_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_n = 2};
+inline constexpr Config parts_rows_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_m = 2};
+inline constexpr Config parts_rows_128x192{.tile_m = 128, .tile_n = 192, .stages = 5, .cluster_m = 2};
+
+template <const Config& tile, class E>
+constexpr Kernel kernel_in_parts(double teraflops) {
+  using S = Shape<tile, E, Product::parts>;
+  return {S::config, teraflops, launch_in_parts<S>, resident_clusters<S>};
+}
+
+template <class E>
+constexpr std::array kernels_in_parts{
+    kernel_in_parts<parts_128x64, E>(476.5),
+    kernel_in_parts<parts_128x128, E>(480.0),
+    kernel_in_parts<parts_rows_128x128, E>(720.0),
+    kernel_in_parts<parts_rows_128x192, E>(700.0),
+};
+
+}  // namespace gatefold::cuda::sm90
