@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -210,13 +211,37 @@ TEST_F(UnfusedChain, IsTheSameWithAndWithoutPauses) {
   const Plan halves = product_of_halves();
   const Plan out = product(intermediate_size, hidden_size);
   void* stream = l.stream.get();
+  const std::size_t bytes = std::max(in.workspace_size(tokens), out.workspace_size(tokens));
+  const Allocation memory(device_memory(), bytes);
+  const WorkspaceView workspace{memory.get(), bytes};
   l.expect_the_same_with_and_without_pauses({
-      [&] { in.run({.tokens = tokens, .x = l.x.get(), .up = l.w_gate.get(), .out = l.gate.get(), .stream = stream}); },
-      [&] { in.run({.tokens = tokens, .x = l.x.get(), .up = l.w_up.get(), .out = l.up.get(), .stream = stream}); },
+      [&] {
+        in.run({.tokens = tokens,
+                .x = l.x.get(),
+                .up = l.w_gate.get(),
+                .out = l.gate.get(),
+                .workspace = workspace,
+                .stream = stream});
+      },
+      [&] {
+        in.run({.tokens = tokens,
+                .x = l.x.get(),
+                .up = l.w_up.get(),
+                .out = l.up.get(),
+                .workspace = workspace,
+                .stream = stream});
+      },
       [&] {
         halves.run({.tokens = tokens, .gate = l.gate.get(), .up = l.up.get(), .out = l.gate.get(), .stream = stream});
       },
-      [&] { out.run({.tokens = tokens, .x = l.gate.get(), .up = l.w_down.get(), .out = l.y.get(), .stream = stream}); },
+      [&] {
+        out.run({.tokens = tokens,
+                 .x = l.gate.get(),
+                 .up = l.w_down.get(),
+                 .out = l.y.get(),
+                 .workspace = workspace,
+                 .stream = stream});
+      },
   });
 }
 
@@ -226,6 +251,9 @@ TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
   const Plan in = product(hidden_size, intermediate_size);
   const Plan out = product(intermediate_size, hidden_size);
   void* stream = l.stream.get();
+  const std::size_t bytes = std::max(in.workspace_size(tokens), out.workspace_size(tokens));
+  const Allocation memory(device_memory(), bytes);
+  const WorkspaceView workspace{memory.get(), bytes};
   const Spec spec{.op = GATEFOLD_OP_GEMM_GATED,
                   .dtype = GATEFOLD_DTYPE_BF16,
                   .activation = Activation::identity(),
@@ -241,7 +269,12 @@ TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
       const Plan gated(experiment.desc(kernel));
       l.expect_the_same_with_and_without_pauses({
           [&] {
-            in.run({.tokens = tokens, .x = l.x.get(), .up = l.w_gate.get(), .out = l.gate.get(), .stream = stream});
+            in.run({.tokens = tokens,
+                    .x = l.x.get(),
+                    .up = l.w_gate.get(),
+                    .out = l.gate.get(),
+                    .workspace = workspace,
+                    .stream = stream});
           },
           [&] {
             gated.run({.tokens = tokens,
@@ -252,7 +285,12 @@ TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
                        .stream = stream});
           },
           [&] {
-            out.run({.tokens = tokens, .x = l.up.get(), .up = l.w_down.get(), .out = l.y.get(), .stream = stream});
+            out.run({.tokens = tokens,
+                     .x = l.up.get(),
+                     .up = l.w_down.get(),
+                     .out = l.y.get(),
+                     .workspace = workspace,
+                     .stream = stream});
           },
       });
     }

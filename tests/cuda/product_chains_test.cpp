@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <gatefold/gatefold.hpp>
 #include <optional>
@@ -63,12 +64,15 @@ TEST_P(ProductChains, KeepTheirOrderByEveryKernel) {
         ASSERT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
         GTEST_SKIP() << error.what();
       }
+      const std::size_t bytes = plan->workspace_size(tokens);
+      const Allocation workspace(device_memory(), bytes);
       const Stream stream;
       for (int run = 0; run < runs; ++run) {
         plan->run({.tokens = tokens,
                    .x = (run % 2 == 0 ? first : second).get(),
                    .up = weights.get(),
                    .out = (run % 2 == 0 ? second : first).get(),
+                   .workspace = {workspace.get(), bytes},
                    .stream = stream.get()});
       }
       stream.wait();
@@ -206,7 +210,8 @@ TEST(MlpChain, ReadsWeightsThatWereWrittenJustBefore) {
       if (std::string_view(family) != "sm90_decode") throw;
       continue;  // the device is none of 9.0
     }
-    const std::size_t bytes = plan->workspace_size(most_tokens);
+    const std::size_t bytes = std::max(
+        {plan->workspace_size(most_tokens), write_down.workspace_size(D), write_gate_up.workspace_size(2 * F)});
     const Allocation workspace(device_memory(), bytes);
     const Stream stream;
     const auto run = [&](std::int64_t tokens, int set, bool down_last, bool pauses) {
@@ -216,6 +221,7 @@ TEST(MlpChain, ReadsWeightsThatWereWrittenJustBefore) {
                   .x = rows[set].get(),
                   .up = columns.get(),
                   .out = (of_down ? down : gate_up).get(),
+                  .workspace = {workspace.get(), bytes},
                   .stream = stream.get()});
         if (pauses) stream.wait();
       }
