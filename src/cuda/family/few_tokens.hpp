@@ -56,7 +56,7 @@ struct FewTokens {
     const std::int64_t weights = weight_bytes(p);
     if (p.op == Op::gemm && in_parts(p)) return weights >= 20 * megabyte ? 1 : 17;
     if (p.op == Op::gemm && in_halves(p)) return 9;
-    if (p.op == Op::gate_up && weights < 400 * megabyte) {
+    if (p.op == Op::gate_up && weights < 300 * megabyte) {
       const bool short_sums = p.hidden_size <= 2560;  // of which each tile has its beginning and end
       if (short_sums && weights >= 40 * megabyte) return 9;
       if (short_sums || !fills_rounds(p)) return 17;

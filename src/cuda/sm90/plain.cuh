@@ -19,7 +19,7 @@ constexpr std::array plain_kernels{
     kernel_of<single_128x160, E, Product::plain>(661.5), kernel_of<single_128x128, E, Product::plain>(651.0),
     kernel_of<single_128x96, E, Product::plain>(540.0),  kernel_of<single_128x64, E, Product::plain>(408.5),
     kernel_of<tile_160x128, E, Product::plain>(679.0),   kernel_of<tile_192x128, E, Product::plain>(702.5),
-    kernel_of<row_128x128, E, Product::plain>(670.0),    kernel_of<half_80x128, E, Product::plain>(515.5),
+    kernel_of<row_128x128, E, Product::plain>(670.0),    kernel_of<half_80x128, E, Product::plain>(530.0),
     kernel_of<half_96x128, E, Product::plain>(600.0),    kernel_of<low_112x128, E, Product::plain>(640.0),
 };
 

@@ -1,0 +1,72 @@
+#include "cuda/family/few_tokens.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cuda/implementations.hpp"
+#include "gated_problem.hpp"
+
+namespace gatefold::cuda {
+namespace {
+
+struct Block {
+  const char* model;
+  std::int64_t hidden_size;
+  std::int64_t intermediate_size;
+  std::int64_t first_of_gate_up;  // tokens from which on sm90 takes the product
+  std::int64_t first_of_down;
+};
+
+// As measured (docs/kernels/decode_log.md), and weights beyond what was.
+constexpr Block blocks[] = {{"qwen3-0.6b", 1024, 3072, 17, 17},    {"qwen3-1.7b", 2048, 6144, 9, 1},
+                            {"llama3.2-1b", 2048, 8192, 9, 1},     {"llama3.2-3b", 3072, 8192, 33, 33},
+                            {"qwen3-4b", 2560, 9728, 9, 1},        {"llama2-7b", 4096, 11008, 17, 9},
+                            {"gemma2-9b", 3584, 14336, 33, 33},    {"qwen2.5-7b", 3584, 18944, 17, 33},
+                            {"llama3.1-8b", 4096, 14336, 33, 9},   {"qwen3-14b", 5120, 17408, 33, 33},
+                            {"llama3.1-70b", 8192, 28672, 33, 33}, {"llama3.1-405b", 16384, 53248, 49, 49}};
+
+TEST(FewTokens, AreLeftToTheKernelsForThemUpToASize) {
+  for (const Block& block : blocks) {
+    const Problem gate_up = sm90::gated_problem(block.hidden_size, block.intermediate_size);
+    const Problem down = sm90::plain_problem(block.intermediate_size, block.hidden_size);
+    EXPECT_EQ(FewTokens::first_of_sm90(gate_up), block.first_of_gate_up) << block.model;
+    EXPECT_EQ(FewTokens::first_of_sm90(down), block.first_of_down) << block.model;
+  }
+}
+
+// Weights that are settled have no kernels in parts.
+TEST(FewTokens, OfSettledWeightsAreNotSummedInParts) {
+  Problem down = sm90::plain_problem(8192, 2048);
+  EXPECT_EQ(FewTokens::first_of_sm90(down), 1);
+  down.weights_settled = true;
+  EXPECT_EQ(FewTokens::first_of_sm90(down), 33);
+}
+
+Problem with_strides(Problem problem) {
+  problem.ld_x = problem.ld_gate = problem.ld_up = problem.hidden_size;
+  problem.ld_out = problem.intermediate_size;
+  return problem;
+}
+
+// Between what the three take there is no gap: decode has those up to 16, sm90_decode from 9 on.
+TEST(FewTokens, HaveATaker) {
+  for (const Block& block : blocks) {
+    for (const Problem& product : {sm90::gated_problem(block.hidden_size, block.intermediate_size),
+                                   sm90::plain_problem(block.intermediate_size, block.hidden_size)}) {
+      const Problem problem = with_strides(product);
+      EXPECT_LE(sm90_products()->supports(problem).min_tokens, most_tokens_of_decode + 1) << block.model;
+      EXPECT_GE(decode_products()->supports(problem).max_tokens, most_tokens_of_decode) << block.model;
+    }
+  }
+}
+
+// What decode can't take sm90 has from the first token on.
+TEST(FewTokens, ThatDecodeCannotTakeAreSm90s) {
+  Problem problem = sm90::gated_problem(100, 4096);
+  problem.ld_x = problem.ld_up = problem.ld_gate = 104;
+  problem.ld_out = 4096;
+  EXPECT_EQ(sm90_products()->supports(problem).min_tokens, 0);
+  EXPECT_FALSE(decode_products()->supports(problem).eligible);
+}
+
+}  // namespace
+}  // namespace gatefold::cuda
