@@ -149,7 +149,7 @@ typedef struct gatefold_desc {
   // interleaves both by 1). It is passed as `gate_bias`; GATEFOLD_BIAS_UP is then not set, and `up_bias` is null.
   uint64_t biases;
 
-  // mlp: so many tokens at a time, so that the workspace holds h of [chunk_tokens, F] alone. 0: all at once.
+  // mlp: so many tokens at a time, so that the workspace holds h of [chunk_tokens, F]. 0: all at once.
   int64_t chunk_tokens;
 
   uint64_t flags;  // gatefold_flag values added together

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <functional>
 #include <gatefold/gatefold.hpp>
+#include <initializer_list>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -203,6 +205,28 @@ class UnfusedChain : public testing::Test {
       }
     }
   };
+
+  // Products on a layer's stream, in one workspace.
+  class ProductsOf {
+   public:
+    ProductsOf(const Layer& layer, std::initializer_list<const Plan*> plans) : layer_(layer) {
+      for (const Plan* plan : plans) bytes_ = std::max(bytes_, plan->workspace_size(tokens));
+      memory_.emplace(device_memory(), bytes_);
+    }
+    void run(const Plan& plan, const Allocation& x, const Allocation& weight, const Allocation& out) const {
+      plan.run({.tokens = tokens,
+                .x = x.get(),
+                .up = weight.get(),
+                .out = out.get(),
+                .workspace = {memory_->get(), bytes_},
+                .stream = layer_.stream.get()});
+    }
+
+   private:
+    const Layer& layer_;
+    std::size_t bytes_ = 0;
+    std::optional<Allocation> memory_;
+  };
 };
 
 TEST_F(UnfusedChain, IsTheSameWithAndWithoutPauses) {
@@ -211,37 +235,14 @@ TEST_F(UnfusedChain, IsTheSameWithAndWithoutPauses) {
   const Plan halves = product_of_halves();
   const Plan out = product(intermediate_size, hidden_size);
   void* stream = l.stream.get();
-  const std::size_t bytes = std::max(in.workspace_size(tokens), out.workspace_size(tokens));
-  const Allocation memory(device_memory(), bytes);
-  const WorkspaceView workspace{memory.get(), bytes};
+  const ProductsOf products(l, {&in, &out});
   l.expect_the_same_with_and_without_pauses({
-      [&] {
-        in.run({.tokens = tokens,
-                .x = l.x.get(),
-                .up = l.w_gate.get(),
-                .out = l.gate.get(),
-                .workspace = workspace,
-                .stream = stream});
-      },
-      [&] {
-        in.run({.tokens = tokens,
-                .x = l.x.get(),
-                .up = l.w_up.get(),
-                .out = l.up.get(),
-                .workspace = workspace,
-                .stream = stream});
-      },
+      [&] { products.run(in, l.x, l.w_gate, l.gate); },
+      [&] { products.run(in, l.x, l.w_up, l.up); },
       [&] {
         halves.run({.tokens = tokens, .gate = l.gate.get(), .up = l.up.get(), .out = l.gate.get(), .stream = stream});
       },
-      [&] {
-        out.run({.tokens = tokens,
-                 .x = l.gate.get(),
-                 .up = l.w_down.get(),
-                 .out = l.y.get(),
-                 .workspace = workspace,
-                 .stream = stream});
-      },
+      [&] { products.run(out, l.gate, l.w_down, l.y); },
   });
 }
 
@@ -251,9 +252,7 @@ TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
   const Plan in = product(hidden_size, intermediate_size);
   const Plan out = product(intermediate_size, hidden_size);
   void* stream = l.stream.get();
-  const std::size_t bytes = std::max(in.workspace_size(tokens), out.workspace_size(tokens));
-  const Allocation memory(device_memory(), bytes);
-  const WorkspaceView workspace{memory.get(), bytes};
+  const ProductsOf products(l, {&in, &out});
   const Spec spec{.op = GATEFOLD_OP_GEMM_GATED,
                   .dtype = GATEFOLD_DTYPE_BF16,
                   .activation = Activation::identity(),
@@ -268,14 +267,7 @@ TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
       SCOPED_TRACE(kernel);
       const Plan gated(experiment.desc(kernel));
       l.expect_the_same_with_and_without_pauses({
-          [&] {
-            in.run({.tokens = tokens,
-                    .x = l.x.get(),
-                    .up = l.w_gate.get(),
-                    .out = l.gate.get(),
-                    .workspace = workspace,
-                    .stream = stream});
-          },
+          [&] { products.run(in, l.x, l.w_gate, l.gate); },
           [&] {
             gated.run({.tokens = tokens,
                        .x = l.x.get(),
@@ -284,14 +276,7 @@ TEST_F(UnfusedChain, OfAProductThatReadsTheGateIsTheSameWithAndWithoutPauses) {
                        .out = l.up.get(),
                        .stream = stream});
           },
-          [&] {
-            out.run({.tokens = tokens,
-                     .x = l.up.get(),
-                     .up = l.w_down.get(),
-                     .out = l.y.get(),
-                     .workspace = workspace,
-                     .stream = stream});
-          },
+          [&] { products.run(out, l.up, l.w_down, l.y); },
       });
     }
   }

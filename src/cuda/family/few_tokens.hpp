@@ -8,7 +8,7 @@
 #include "core/problem.hpp"
 
 // Who takes few tokens on compute capability 9.0: decode up to 8, sm90_decode beyond, and sm90 from some number on,
-// which hangs on the weights. Measured on an H200, a whole mlp of ten models with 1 to 48 tokens
+// which hangs on the weights. Measured on an H200, a whole mlp of nine models with 1 to 48 tokens
 // (docs/kernels/decode_log.md).
 namespace gatefold::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/sm90/kernels_by_request.hpp"
+#include "cuda/sm90/families.hpp"
 #include "cuda/sm90/parts.cuh"
 
 namespace gatefold::cuda::sm90 {
