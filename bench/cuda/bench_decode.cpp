@@ -2,7 +2,8 @@
 // memory: by cuBLASLt (tuned) with act_and_mul between its products, by Gatefold, and merely reading the weights, in
 // rounds. A table goes to stdout, rows as JSON to the file named by --json.
 //     bench_decode [--json FILE] [--rounds N] [--model NAME] [--tokens N,N...] [--implementation NAME,NAME...]
-// --implementation: each is forced for both products (GATEFOLD_IMPL); "" is the library's own choice.
+// --implementation: each is forced for both products (GATEFOLD_IMPL); "" is the library's own choice, batch-invariant
+// that of a plan by which a row's bits hang on nothing but the row.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -78,11 +79,16 @@ Desc desc_of(gatefold_op op, std::int64_t depth, std::int64_t columns) {
   return desc;
 }
 
-// An mlp for whose products an implementation is forced, unless it is "". No other thread runs yet.
+constexpr const char* batch_invariant = "batch-invariant";
+
+// An mlp for whose products an implementation is forced, unless it is "" or batch_invariant. No other thread runs yet.
 Plan mlp_of(const Model& m, const std::string& implementation) {
+  Desc desc = desc_of(GATEFOLD_OP_MLP, m.hidden_size, m.intermediate_size);
+  desc.batch_invariant = implementation == batch_invariant;
+  if (implementation.empty() || desc.batch_invariant) return Plan(desc);
   // NOLINTBEGIN(concurrency-mt-unsafe)
-  if (!implementation.empty()) setenv("GATEFOLD_IMPL", implementation.c_str(), 1);
-  Plan plan(desc_of(GATEFOLD_OP_MLP, m.hidden_size, m.intermediate_size));
+  setenv("GATEFOLD_IMPL", implementation.c_str(), 1);
+  Plan plan(desc);
   unsetenv("GATEFOLD_IMPL");
   // NOLINTEND(concurrency-mt-unsafe)
   return plan;
@@ -167,7 +173,9 @@ std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors&
   std::vector<std::unique_ptr<const Ours>> ours;  // whose workspaces the graphs hold on to
   for (const std::string& implementation : implementations) {
     const Ours& way = *ours.emplace_back(std::make_unique<const Ours>(m, tokens, implementation));
-    const std::string name = implementation.empty() ? "gatefold" : implementation;
+    const std::string name = implementation.empty()              ? "gatefold"
+                             : implementation == batch_invariant ? "gatefold, batch-invariant"
+                                                                 : implementation;
     providers.push_back(
         provider_of(name, t, [&](const Layer& layer, cudaStream_t stream) { way.enqueue(t, layer, tokens, stream); }));
   }
@@ -202,12 +210,14 @@ void run(int argc, char** argv) {
                  {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
   const CublasLt library;
   std::vector<Row> rows;
+  std::vector<std::int64_t> counts;
+  for (const std::string& count : parts_of(tokens)) counts.push_back(std::max(1LL, std::atoll(count.c_str())));
   std::printf("| model | tokens | way | us a layer | x cuBLASLt | of reading |\n|---|---|---|---|---|---|\n");
   for (const Model& m : models) {
     if (!only.empty() && only != m.name) continue;
-    const Tensors tensors(m, 64);
-    for (const std::string& count : parts_of(tokens)) {
-      for (const Row& r : measure(library, m, tensors, std::atoll(count.c_str()), parts_of(implementations), options)) {
+    const Tensors tensors(m, *std::ranges::max_element(counts));
+    for (const std::int64_t count : counts) {
+      for (const Row& r : measure(library, m, tensors, count, parts_of(implementations), options)) {
         std::printf("| %s | %lld | %s | %.2f | %.3f | %.3f |\n", m.name, static_cast<long long>(r.tokens),
                     r.way.c_str(), r.microseconds, r.ratio, r.reading);
         rows.push_back(r);

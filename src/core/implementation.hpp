@@ -22,6 +22,7 @@ struct Verdict {
   std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max();
   bool every_pointer = true;  // false: its executor may refuse pointers by their alignment (Executor::accepts)
 
+  bool by_name_alone() const { return max_tokens < min_tokens; }
   bool wants(std::int64_t tokens) const { return eligible && min_tokens <= tokens && tokens <= max_tokens; }
   bool wants_all() const { return wants(0) && wants(std::numeric_limits<std::int64_t>::max()); }
 };

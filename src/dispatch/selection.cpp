@@ -71,6 +71,7 @@ Verdict verdict_on(const Implementation& implementation, const Problem& problem)
   if (!implementation.batch_invariant()) {
     return {false, "not batch-invariant: a row's bits depend on the number of tokens"};
   }
+  if (verdict.by_name_alone()) return verdict;
   verdict.min_tokens = 0;
   verdict.max_tokens = std::numeric_limits<std::int64_t>::max();
   return verdict;
@@ -187,7 +188,7 @@ std::string Selection::reason(std::size_t index, std::int64_t tokens) const {
   }
   if (forced()) return concat("passed over: ", chosen.implementation->name(), " was forced by name");
   if (candidate.verdict.wants(tokens)) return concat("passed over: ", chosen.implementation->name(), " comes first");
-  if (candidate.verdict.max_tokens < candidate.verdict.min_tokens) {
+  if (candidate.verdict.by_name_alone()) {
     return concat("passed over: taken by name alone; ", candidate.verdict.reason);
   }
   const bool limited = candidate.verdict.max_tokens < std::numeric_limits<std::int64_t>::max();

@@ -131,12 +131,14 @@ class Bench(ToolTest):
             fastest = table["rows"][0]["unit"]
             self.assertEqual(json.loads(done.stdout)["rows"][0]["unit"], "portable" if forced else fastest)
 
-    def test_chunk(self):
+    def test_chunk_and_batch_invariant(self):
         """Of so many tokens at a time; the intermediates are h of one chunk."""
         cell = ("bench", "mlp", "--model", "smollm2-135m", "--device", "cpu", "--provider", "gatefold", *QUICK)
         for tokens, chunk, left in ((24, 0, 24), (24, 8, 8), (24, 7, 7), (24, 24, 24), (24, 100, 24)):
             row = self.table(*cell, "--tokens", str(tokens), "--chunk", str(chunk))["rows"][0]
             self.assertEqual(row["bytes_intermediate"], 2 * left * 1536, (tokens, chunk))
+        row = self.table(*cell, "--tokens", "24", "--batch-invariant")["rows"][0]
+        self.assertEqual((row["op"], row["tokens"], row["provider"]), ("mlp", 24, "gatefold"))
         self.bad("bench", *CELL, "--chunk", "4", words=["--chunk: 4", "mlp"])
         self.bad("bench", "mlp", *CELL, "--chunk", "-1", words=["--chunk", "-1"])
 

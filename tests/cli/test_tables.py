@@ -65,6 +65,13 @@ class Explain(ToolTest):
         self.assertEqual(table["context"]["description"]["biases"], "gate + up")
         self.assertEqual({row["name"] for row in table["rows"] if row["chosen"]}, {"loops"})
 
+    def test_batch_invariant(self):
+        arguments = ("explain", "--model", "llama3.1-8b", "--device", "cpu", "--dtype", "fp32")
+        for flags, wanted in (((), None), (("--batch-invariant",), True)):
+            table = self.table(*arguments, *flags)
+            self.assertEqual(table["context"]["description"]["batch_invariant"], wanted)
+            self.assertEqual({row["name"] for row in table["rows"] if row["chosen"]}, {"loops"})
+
     def test_tensor_parallelism_divides_the_intermediate_size(self):
         table = self.table("explain", "--model", "llama3.1-8b", "--tp", 8, "--device", "cpu")
         self.assertEqual(table["context"]["description"]["intermediate_size"], 1792)

@@ -13,7 +13,7 @@
 #include "cuda/sm90/cost_model.hpp"
 #include "cuda/sm90/geometry.hpp"
 #include "gated_problem.hpp"
-#include "model_sizes.hpp"
+#include "model_problems.hpp"
 
 // The sm_90 kernels that are compiled: what each should take, which one is taken, and that the tests on a GPU reach all
 // of it.
@@ -169,27 +169,6 @@ TEST_P(Families, TakeLongerForMoreTilesOfManyWeights) {
       }
     }
   }
-}
-
-Problem problem_of(Product product, std::int64_t hidden_size, std::int64_t intermediate_size) {
-  switch (product) {
-    case Product::plain:
-    case Product::parts: return plain_problem(hidden_size, intermediate_size);
-    case Product::gate_up: return gated_problem(hidden_size, intermediate_size);
-    case Product::gated_by_memory: return gated_by_memory_problem(hidden_size, intermediate_size);
-  }
-  return {};
-}
-
-// Of every model that the tool knows the product of gate_up or of gemm_gated, or for gemm the one with w_down.
-std::vector<Problem> model_problems(Product product) {
-  std::vector<Problem> problems;
-  for (const test::ModelSize& model : test::model_sizes()) {
-    const bool down = product == Product::plain;
-    problems.push_back(problem_of(product, down ? model.intermediate_size : model.hidden_size,
-                                  down ? model.hidden_size : model.intermediate_size));
-  }
-  return problems;
 }
 
 constexpr std::int64_t all_tokens[] = {65,  96,  128, 160, 192, 200,  224,  256,  320,

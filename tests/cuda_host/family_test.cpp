@@ -34,7 +34,7 @@ struct ThreeKernels {
   }
   std::string name_of(const Kernel& kernel) const { return std::to_string(kernel.columns); }
   bool takes_row_scale(Op /*op*/) const { return false; }
-  bool holds_back_the_next() const { return false; }
+  bool holds_back_the_next(const Problem& /*problem*/) const { return false; }
   bool batch_invariant() const { return false; }
   CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
   std::string refusal(const Problem& p) const { return p.intermediate_size > 4096 ? "too wide" : ""; }

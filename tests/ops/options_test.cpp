@@ -20,8 +20,6 @@ std::vector<Target> chosen_targets() {
 class BatchInvariant : public testing::TestWithParam<Target> {};
 INSTANTIATE_TEST_SUITE_P(All, BatchInvariant, testing::ValuesIn(chosen_targets()), target_name);
 
-const void* behind(const void* base, std::int64_t bytes) { return static_cast<const std::byte*>(base) + bytes; }
-
 TEST_P(BatchInvariant, ARowHasTheSameBitsInEveryBatch) {
   const auto [op, implementation, dtype] = GetParam();
   constexpr std::int64_t tokens = 200;
@@ -32,33 +30,21 @@ TEST_P(BatchInvariant, ARowHasTheSameBitsInEveryBatch) {
                          .tokens = tokens,
                          .hidden_size = 1160,
                          .intermediate_size = 264,
-                         .biases = op == GATEFOLD_OP_ACT_AND_MUL ? Biases{} : every_bias},
+                         .biases = op == GATEFOLD_OP_ACT_AND_MUL ? Biases{} : every_bias,
+                         .batch_invariant = true},
                         random);
-  Desc desc = experiment.desc();
-  desc.batch_invariant = true;
-  const Plan plan(desc);
+  const Plan plan(experiment.desc());
   experiment.run(plan);
   const std::vector<std::byte> all = experiment.out_bytes();
-  const std::int64_t element = static_cast<std::int64_t>(element_size(dtype));
-  const std::int64_t row_bytes = experiment.columns() * element;
+  const std::size_t row_bytes = all.size() / tokens;
 
   for (const std::int64_t batch : {1, 8, 17, 64, 65, 199}) {
     for (const std::int64_t begin : {std::int64_t{0}, tokens - batch}) {
-      Tensor out = experiment.make_out();
-      Tensor workspace = experiment.make_workspace(plan);
-      out.upload();
-      workspace.upload();
-      Args some = experiment.device_args(out, workspace);
-      some.tokens = batch;
-      if (some.x != nullptr) some.x = behind(some.x, begin * experiment.spec().hidden_size * element);
-      if (op == GATEFOLD_OP_ACT_AND_MUL || op == GATEFOLD_OP_GEMM_GATED)
-        some.gate = behind(some.gate, begin * row_bytes);
-      if (op == GATEFOLD_OP_ACT_AND_MUL) some.up = behind(some.up, begin * row_bytes);
-      plan.run(some);
-      out.download();
+      const std::vector<std::byte> rows = experiment.run_batch(plan, begin, batch);
       for (std::int64_t t = 0; t < batch; ++t) {
-        const std::byte* row = out.host() + t * row_bytes;
-        ASSERT_TRUE(std::equal(row, row + row_bytes, all.begin() + (begin + t) * row_bytes))
+        const auto row = rows.begin() + t * static_cast<std::int64_t>(row_bytes);
+        ASSERT_TRUE(std::equal(row, row + static_cast<std::int64_t>(row_bytes),
+                               all.begin() + (begin + t) * static_cast<std::int64_t>(row_bytes)))
             << "row " << begin + t << " of a batch of " << batch << " from " << begin << " on";
       }
     }
@@ -72,11 +58,10 @@ TEST_P(BatchInvariant, OneImplementationTakesEveryNumberOfTokens) {
                                .activation = Activation::silu(),
                                .tokens = 1,
                                .hidden_size = 64,
-                               .intermediate_size = 64},
+                               .intermediate_size = 64,
+                               .batch_invariant = true},
                               random);
-  Desc desc = experiment.desc();
-  desc.batch_invariant = true;
-  const Plan plan(desc);
+  const Plan plan(experiment.desc());
   const std::string taken(plan.implementation(1));
   for (const std::int64_t tokens : {0, 16, 17, 64, 65, 512, 65536}) {
     EXPECT_EQ(std::string(plan.implementation(tokens)), taken) << tokens << " tokens";
@@ -103,10 +88,9 @@ TEST_P(Chunks, AreRightAndNeedTheWorkspaceOfOne) {
   Spec s = spec(tokens, 136, 264);
   s.padding = {.x = 8, .out = 8};
   s.biases = every_bias;
+  s.batch_invariant = true;
   Experiment experiment(s, random);
-  // A row's bits are to be the same in every batch, as the CPU can do it.
   Desc desc = experiment.desc("composed");
-  desc.batch_invariant = device_memory().device() == GATEFOLD_DEVICE_CPU;
   const Plan whole(desc);
   experiment.run(whole);
   const std::vector<std::byte> at_once = experiment.out_bytes();
@@ -118,9 +102,7 @@ TEST_P(Chunks, AreRightAndNeedTheWorkspaceOfOne) {
     EXPECT_EQ(plan.workspace_size(1'000'000), whole.workspace_size(chunk));
     experiment.run(plan);
     expect_within_bounds(experiment, GATEFOLD_DATA_ZERO_MEAN);
-    if (desc.batch_invariant) {
-      EXPECT_EQ(experiment.out_bytes(), at_once);
-    }
+    EXPECT_EQ(experiment.out_bytes(), at_once);
   }
 }
 

@@ -49,8 +49,8 @@ BUGS = [
         "block = block_from<Policy>(block.begin + block.count, p.depth - p.depth % Policy::k_block)) {\n"
         "      const TileTokens", AVX512),
     Bug("loops", "of few tokens, adds each block of a sum to nothing", "src/cpu/loops/nest.hpp",
-        "{ahead, ahead, block.count}, x, block.count, sums, block.begin == 0);",
-        "{ahead, ahead, block.count}, x, block.count, sums, true);", AVX512),
+        "ahead, x,\n                                                  block.count, sums, block.begin == 0);",
+        "ahead, x, block.count, sums, true);", AVX512),
     Bug("loops", "of the first tokens, adds each block of a sum to nothing", "src/cpu/loops/nest.hpp",
         "if (block.begin > 0) of_panel.load(sums);", "", AVX512),
     Bug("loops", "of few tokens, swaps the sums of two rows", "src/cpu/loops/nest.hpp",

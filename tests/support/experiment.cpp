@@ -40,7 +40,7 @@ std::string describe(const Spec& s) {
          " F=" + std::to_string(s.intermediate_size) + " padding x,gate,up,down,out=" + std::to_string(s.padding.x) +
          "," + std::to_string(s.padding.gate) + "," + std::to_string(s.padding.up) + "," +
          std::to_string(s.padding.down) + "," + std::to_string(s.padding.out) + " shift=" + std::to_string(s.shift) +
-         " biases=" + std::to_string(biases_of(s).bits());
+         " biases=" + std::to_string(biases_of(s).bits()) + (s.batch_invariant ? " batch-invariant" : "");
 }
 
 Experiment::Experiment(const Spec& spec, Random& random, Memory& memory) : spec_(spec), memory_(&memory) {
@@ -139,6 +139,7 @@ Desc Experiment::desc(const std::string& implementation) const {
   desc.ld = {.x = ld(x_), .gate = ld(gate_), .up = ld(up_), .down = ld(down_), .out = ld(out_)};
   desc.implementation = implementation;
   desc.biases = biases_of(spec_);
+  desc.batch_invariant = spec_.batch_invariant;
   return desc;
 }
 
@@ -219,13 +220,36 @@ gatefold_error_report Experiment::check(gatefold_data data, double* truth) {
   return gatefold::check(desc(), host_args(), data, truth);
 }
 
-std::vector<std::byte> Experiment::out_bytes() const {
-  const Shape& shape = out_->shape();
+std::vector<std::byte> Experiment::run_batch(const Plan& plan, std::int64_t first, std::int64_t tokens) const {
+  Tensor out = make_out();
+  out.poison();
+  out.upload();
+  Tensor workspace = make_workspace(plan);
+  workspace.poison();
+  workspace.upload();
+  Args args = device_args(out, workspace);
+  args.tokens = tokens;
+  const auto advance = [&](const void*& base, const std::optional<Tensor>& rows) {
+    base = static_cast<const std::byte*>(base) +
+           first * rows->shape().ld * static_cast<std::int64_t>(element_size(spec_.dtype));
+  };
+  if (x_) advance(args.x, x_);
+  if (has_gate(spec_.op) && !has_weight_halves(spec_.op)) advance(args.gate, gate_);
+  if (spec_.op == GATEFOLD_OP_ACT_AND_MUL && up_) advance(args.up, up_);
+  plan.run(args);
+  out.download();
+  return elements_of(out, tokens);
+}
+
+std::vector<std::byte> Experiment::out_bytes() const { return elements_of(*out_, spec_.tokens); }
+
+std::vector<std::byte> Experiment::elements_of(const Tensor& tensor, std::int64_t rows) const {
+  const Shape& shape = tensor.shape();
   const auto row_bytes = static_cast<std::size_t>(shape.columns) * element_size(spec_.dtype);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(shape.rows) * row_bytes);
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * row_bytes);
+  for (std::int64_t row = 0; row < rows; ++row) {
     std::memcpy(bytes.data() + static_cast<std::size_t>(row) * row_bytes,
-                out_->host() + row * shape.ld * static_cast<std::int64_t>(element_size(spec_.dtype)), row_bytes);
+                tensor.host() + row * shape.ld * static_cast<std::int64_t>(element_size(spec_.dtype)), row_bytes);
   }
   return bytes;
 }

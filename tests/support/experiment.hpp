@@ -39,6 +39,7 @@ struct Spec {
   Padding padding{};
   std::int64_t shift = 0;  // elements by which every pointer lies behind a 256-byte boundary
   Biases biases{};         // those of them that the op has; of a packed layout gate and up come together
+  bool batch_invariant = false;
 };
 
 inline constexpr Biases every_bias{.gate = true, .up = true, .down = true};
@@ -93,11 +94,15 @@ class Experiment {
   // The bytes of the output's elements, for comparing two runs.
   std::vector<std::byte> out_bytes() const;
 
+  // What a run of the `tokens` from `first` on alone makes of the data of the last run: the bytes of their rows.
+  std::vector<std::byte> run_batch(const Plan& plan, std::int64_t first, std::int64_t tokens) const;
+
   Args device_args(Tensor& out, Tensor& workspace) const;
   Tensor make_out() const;
   Tensor make_workspace(const Plan& plan) const;
 
  private:
+  std::vector<std::byte> elements_of(const Tensor& tensor, std::int64_t rows) const;
   const Tensor& up_tensor() const { return up_ ? *up_ : *gate_; }
   bool packed() const;
   const std::optional<Tensor>& up_bias_tensor() const { return packed() ? gate_bias_ : up_bias_; }

@@ -29,6 +29,7 @@ std::vector<std::string> kernels_of(const Spec& spec, const std::string& impleme
   desc.ld = leading_dimensions(spec);
   desc.implementation = implementation;
   desc.biases = biases_of(spec);
+  desc.batch_invariant = spec.batch_invariant;
   try {
     std::vector<std::string> names = Plan(desc).kernels(implementation);
     for (std::string& name : names) name.insert(0, implementation + ":");

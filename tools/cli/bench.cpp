@@ -259,6 +259,8 @@ Command add_bench(CLI::App& root) {
   app->add_option("--seed", options->seed, "Of the data")->capture_default_str();
   app->add_option("--chunk", options->chunk, "gatefold's mlp computes so many tokens at a time, 0: all at once")
       ->capture_default_str();
+  app->add_flag("--batch-invariant", options->batch_invariant,
+                "By plans that give a row the same bits in any batch: implementations that don't are refused");
   app->add_flag("--roofline", options->roofline, "Compare with the device's bounds");
   options->timing.add_to(*app);
   options->output.add_to(*app);

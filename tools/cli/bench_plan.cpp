@@ -48,6 +48,7 @@ BenchPlan::BenchPlan(const BenchOptions& options)
       layout(parse_layout(options.layout)),
       implementation(options.implementation),
       chunk(options.chunk),
+      batch_invariant(options.batch_invariant),
       tokens(options.tokens.empty() ? default_tokens(device) : options.tokens) {
   options.output.validate();
   options.timing.validate();
@@ -82,7 +83,8 @@ Block BenchPlan::block(const Shape& shape, std::int64_t token_count) const {
               .intermediate_size = shape.intermediate_size,
               .tokens = token_count,
               .implementation = implementation,
-              .chunk_tokens = chunk};
+              .chunk_tokens = chunk,
+              .batch_invariant = batch_invariant};
   require_addressable(block);
   return block;
 }

@@ -25,6 +25,7 @@ struct BenchOptions {
   std::string implementation;
   std::uint64_t seed = 0;
   std::int64_t chunk = 0;  // of mlp's tokens; 0: all at once
+  bool batch_invariant = false;
   bool roofline = false;
   TimingOptions timing;
   OutputOptions output;
@@ -42,6 +43,7 @@ struct BenchPlan {
   Layout layout;
   std::string implementation;
   std::int64_t chunk;
+  bool batch_invariant;
   std::vector<gatefold_op> ops;
   std::vector<Shape> shapes;
   std::vector<std::int64_t> tokens;

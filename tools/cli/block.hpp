@@ -21,6 +21,7 @@ struct Block {
   std::string implementation{};        // forced by name, for the ops that have one of that name
   Biases biases{};                     // of a packed layout `gate` stands for the one vector of both halves
   std::int64_t chunk_tokens = 0;       // mlp as one op: so many tokens at a time; 0: all
+  bool batch_invariant = false;        // a row's bits hang on nothing but the row
 
   std::int64_t element() const { return size_of(dtype); }
   std::size_t bytes(std::int64_t rows, std::int64_t columns) const {

@@ -19,6 +19,7 @@ struct Options {
   std::string device = "auto";
   std::string implementation;
   std::vector<std::string> biases;
+  bool batch_invariant = false;
   ShapeOptions shape;
   std::vector<std::int64_t> tokens{1, 64, 512, 8192};
   OutputOptions output;
@@ -35,6 +36,7 @@ Desc describe(const Options& options, const Shape& shape) {
   desc.intermediate_size = shape.intermediate_size;
   desc.implementation = options.implementation;
   desc.biases = parse_biases(options.biases);
+  desc.batch_invariant = options.batch_invariant;
   return desc;
 }
 
@@ -48,6 +50,7 @@ Json describe(const Desc& desc, const Shape& shape) {
           {"hidden_size", desc.hidden_size},
           {"intermediate_size", desc.intermediate_size},
           {"biases", desc.biases.any() ? Json(name_of(desc.biases)) : Json(nullptr)},
+          {"batch_invariant", desc.batch_invariant ? Json(true) : Json(nullptr)},
           {"forced", desc.implementation.empty() ? Json(nullptr) : Json(desc.implementation)}};
 }
 
@@ -105,6 +108,7 @@ Command add_explain(CLI::App& root) {
                   "Force an implementation by its name, or one of its kernels: NAME:KERNEL");
   app->add_option("--biases", options->biases, "Bias vectors: gate (of a packed layout both halves'), up, down")
       ->delimiter(',');
+  app->add_flag("--batch-invariant", options->batch_invariant, "A row's bits hang on nothing but the row");
   options->shape.add_to(*app);
   app->add_option("--tokens", options->tokens, "Numbers of tokens")->delimiter(',')->capture_default_str();
   options->output.add_to(*app);

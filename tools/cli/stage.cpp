@@ -84,6 +84,7 @@ Desc describe(const Block& block, gatefold_op op) {
   desc.hidden_size = op == GATEFOLD_OP_ACT_AND_MUL ? 0 : block.hidden_size;
   desc.intermediate_size = block.intermediate_size;
   desc.implementation = implementation_for(op, block.device, block.implementation);
+  desc.batch_invariant = block.batch_invariant;
   return desc;
 }
 

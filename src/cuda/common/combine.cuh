@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "cuda/common/activation.cuh"
 #include "cuda/common/ptx.cuh"
 
@@ -11,6 +13,10 @@ struct Pair {
   float low;
   float high;
 };
+
+// Whether two sums share the reciprocal of their sigmoids, which then depend on each other in their last bits, or each
+// has its own; either: as own_reciprocals of what combines says.
+enum class Reciprocals : std::uint8_t { shared, own, either };
 
 // Two columns, each for itself.
 template <ActivationKind kind>
@@ -48,10 +54,15 @@ struct FourSilu : EachColumn<ActivationKind::silu> {
 // argument would compile the main loop seven times over. The branch is uniform and taken once per tile.
 struct Combine {
   Combine() = default;
-  explicit Combine(const Activation& activation)
-      : kind(activation.kind), limit(activation.limit), alpha(activation.alpha), beta(activation.beta) {}
+  explicit Combine(const Activation& activation, bool own = false)
+      : kind(activation.kind),
+        own_reciprocals(own),
+        limit(activation.limit),
+        alpha(activation.alpha),
+        beta(activation.beta) {}
 
   ActivationKind kind = ActivationKind::none;
+  bool own_reciprocals = false;
   float limit = 0.0F;  // swiglu_clamped's
   float alpha = 0.0F;
   float beta = 0.0F;
@@ -60,21 +71,33 @@ struct Combine {
   static __device__ float below(float x, float most) { return x > most ? most : x; }
   __device__ float linear(float u) const { return (u < -limit ? -limit : below(u, limit)) + beta; }
 
-  // g0 sigma(y0) u0 and g1 sigma(y1) u1 with one reciprocal: 1/p = q/(pq). The special function unit gives 4 results a
-  // cycle to each scheduler, so a warp's ex2 and rcp per column take 16 cycles, ex2 and half an rcp 12: a quarter of
-  // the epilogue's longest part. exp(-y) stops at 2^60, so that the product of two denominators stays finite. So a NaN
-  // in one column does not reach the other.
-  //
-  // There sigma would stay at 2^-60, and an infinite g at infinity. Less 2^-59, and no less than 0, it is 0 from y =
-  // -41 on, and g sigma(y) is NaN at -inf as it should be; by the instruction that multiplies. The difference is far
-  // below the error of a sum that is 41 or more. sigma comes before u, lest g u overflow where the result doesn't.
-  static __device__ Pair sigmoid_pair(float g0, float y0, float u0, float g1, float y1, float u1) {
+  // 1 + exp(-y), which stops at 2^60, so that the product of two stays finite: a NaN in one column does not reach the
+  // other.
+  static __device__ float denominator(float y) {
     constexpr float log2_e = 1.44269504F;
-    const float p = 1.0F + ptx::ex2(fminf(y0 * -log2_e, 60.0F));
-    const float q = 1.0F + ptx::ex2(fminf(y1 * -log2_e, 60.0F));
+    return 1.0F + ptx::ex2(fminf(y * -log2_e, 60.0F));
+  }
+
+  // sigma(y) from the reciprocal of factor * denominator(y). There sigma would stay at 2^-60, and an infinite g at
+  // infinity. Less 2^-59, and no less than 0, it is 0 from y = -41 on, and g sigma(y) is NaN at -inf as it should be;
+  // by the instruction that multiplies. The difference is far below the error of a sum that is 41 or more.
+  static __device__ float sigmoid(float reciprocal, float factor) {
+    return ptx::saturated_fma(reciprocal, factor, -0x1p-59F);
+  }
+
+  // g sigma(y) u of two columns, with one reciprocal: 1/p = q/(pq). The special function unit gives 4 results a cycle
+  // to each scheduler, so a warp's ex2 and rcp per column take 16 cycles, ex2 and half an rcp 12: a quarter of the
+  // epilogue's longest part. sigma comes before u, lest g u overflow where the result doesn't.
+  static __device__ Pair sigmoid_pair(float g0, float y0, float u0, float g1, float y1, float u1) {
+    const float p = denominator(y0);
+    const float q = denominator(y1);
     const float reciprocal = ptx::rcp(p * q);
-    return {g0 * ptx::saturated_fma(reciprocal, q, -0x1p-59F) * u0,
-            g1 * ptx::saturated_fma(reciprocal, p, -0x1p-59F) * u1};
+    return {g0 * sigmoid(reciprocal, q) * u0, g1 * sigmoid(reciprocal, p) * u1};
+  }
+
+  // The same of one, whatever is beside it.
+  static __device__ float gated_sigmoid(float g, float y, float u) {
+    return g * sigmoid(ptx::rcp(denominator(y)), 1.0F) * u;
   }
 
   // g/2 (1 + tanh z) = g sigma(2z), 2z = 2 sqrt(2/pi) (g + 0.044715 g^3)
@@ -98,29 +121,55 @@ struct Combine {
   }
 
   // Calls function with a callable (gate, up, gate, up) -> Pair.
-  template <class Function>
+  template <Reciprocals reciprocals = Reciprocals::shared, class Function>
   __device__ __forceinline__ void dispatch(Function function) const {
     using Kind = ActivationKind;
     switch (kind) {
-      case Kind::silu:
-        return function([](float g0, float u0, float g1, float u1) { return sigmoid_pair(g0, g0, u0, g1, g1, u1); });
+      case Kind::silu: return dispatch_sigmoid<reciprocals>(function, [](float g, float u) { return Gated{g, g, u}; });
       case Kind::gelu_tanh:
-        return function([](float g0, float u0, float g1, float u1) {
-          return sigmoid_pair(g0, twice_tanh_argument(g0), u0, g1, twice_tanh_argument(g1), u1);
-        });
+        return dispatch_sigmoid<reciprocals>(function,
+                                             [](float g, float u) { return Gated{g, twice_tanh_argument(g), u}; });
       case Kind::gelu_erf:
         return function(
             [](float g0, float u0, float g1, float u1) { return Pair{gelu_erf(g0, u0), gelu_erf(g1, u1)}; });
       case Kind::relu: return function(EachColumn<Kind::relu>{});
       case Kind::sigmoid: return function(EachColumn<Kind::sigmoid>{});
       case Kind::swiglu_clamped:
-        return function([this](float g0, float u0, float g1, float u1) {
-          const float c0 = below(g0, limit);
-          const float c1 = below(g1, limit);
-          return sigmoid_pair(c0, alpha * c0, linear(u0), c1, alpha * c1, linear(u1));
+        return dispatch_sigmoid<reciprocals>(function, [this](float g, float u) {
+          const float clamped = below(g, limit);
+          return Gated{clamped, alpha * clamped, linear(u)};
         });
       case Kind::identity:
       case Kind::none: return function(EachColumn<Kind::identity>{});
+    }
+  }
+
+ private:
+  struct Gated {  // g sigma(y) u
+    float g, y, u;
+  };
+
+  // gated_of(gate, up) -> Gated.
+  template <Reciprocals reciprocals, class Function, class GatedOf>
+  __device__ __forceinline__ void dispatch_sigmoid(Function function, GatedOf gated_of) const {
+    const auto shared = [gated_of](float g0, float u0, float g1, float u1) {
+      const Gated a = gated_of(g0, u0);
+      const Gated b = gated_of(g1, u1);
+      return sigmoid_pair(a.g, a.y, a.u, b.g, b.y, b.u);
+    };
+    const auto own = [gated_of](float g0, float u0, float g1, float u1) {
+      const Gated a = gated_of(g0, u0);
+      const Gated b = gated_of(g1, u1);
+      return Pair{gated_sigmoid(a.g, a.y, a.u), gated_sigmoid(b.g, b.y, b.u)};
+    };
+    if constexpr (reciprocals == Reciprocals::shared) {
+      function(shared);
+    } else if constexpr (reciprocals == Reciprocals::own) {
+      function(own);
+    } else if (own_reciprocals) {
+      function(own);
+    } else {
+      function(shared);
     }
   }
 };
@@ -129,16 +178,22 @@ struct Combine {
 // that is given.
 struct ExactCombine {
   ExactCombine() = default;
-  explicit ExactCombine(const Activation& activation) : kind(activation.kind), clamped(activation) {}
+  explicit ExactCombine(const Activation& activation, bool own = true)
+      : kind(activation.kind), own_reciprocals(own), clamped(activation) {}
 
   ActivationKind kind = ActivationKind::none;
+  bool own_reciprocals = true;
   GatedActivation<ActivationKind::swiglu_clamped> clamped{Activation{}};  // the only one with parameters
 
-  template <class Function>
+  template <Reciprocals reciprocals = Reciprocals::own, class Function>
   __device__ __forceinline__ void dispatch(Function function) const {
     using Kind = ActivationKind;
     switch (kind) {
-      case Kind::silu: return function(FourSilu{});
+      case Kind::silu:
+        if constexpr (reciprocals == Reciprocals::either) {
+          if (!own_reciprocals) return function(FourSilu{});
+        }
+        return function(EachColumn<Kind::silu>{});
       case Kind::gelu_tanh: return function(EachColumn<Kind::gelu_tanh>{});
       case Kind::gelu_erf: return function(EachColumn<Kind::gelu_erf>{});
       case Kind::relu: return function(EachColumn<Kind::relu>{});

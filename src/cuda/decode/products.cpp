@@ -34,7 +34,7 @@ struct Family {
   }
 
   bool takes_row_scale(Op /*op*/) const { return false; }
-  bool holds_back_the_next() const { return true; }
+  bool holds_back_the_next(const Problem& /*problem*/) const { return true; }
   bool batch_invariant() const { return true; }
 
   std::string name_of(const Kernel& kernel) const { return concat(kernel.config.rows(), "x", kernel.config.tokens()); }

@@ -25,7 +25,7 @@
 //     compiled(problem)               the kernels for its op and element type, best known first
 //     name_of(kernel)                 what --impl "family:NAME" forces
 //     takes_row_scale(op)             whether they multiply each token's sums by its factor
-//     holds_back_the_next()           whether its kernels wait for the one before them and then let the next one begin
+//     holds_back_the_next(problem)    whether its kernels wait for the one before them and then let the next one begin
 //     batch_invariant()               whether a row's bits are the same by each of its kernels, in any batch
 //     copied(op)                      the tensors that are copied in pieces of 16 bytes
 //     refusal(problem)                why none of its kernels can take these sizes and strides, or ""
@@ -103,7 +103,9 @@ class FamilyExecutor final : public DeviceExecutor {
 
   bool accepts(const Operands& operands) const override { return copied_.accepts(operands); }
 
-  bool holds_back_the_next(const Operands& /*operands*/) const override { return family_.holds_back_the_next(); }
+  bool holds_back_the_next(const Operands& /*operands*/) const override {
+    return family_.holds_back_the_next(problem());
+  }
 
   std::string describe(std::int64_t tokens) const override {
     if (devices().list.empty()) return {};

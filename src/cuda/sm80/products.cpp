@@ -42,7 +42,7 @@ struct Family {
   }
 
   bool takes_row_scale(Op /*op*/) const { return false; }
-  bool holds_back_the_next() const { return false; }  // they let it begin before they wait
+  bool holds_back_the_next(const Problem& /*problem*/) const { return false; }  // they let it begin before they wait
   bool batch_invariant() const { return false; }
 
   std::string name_of(const Kernel& kernel) const { return sm80::name(kernel.config); }

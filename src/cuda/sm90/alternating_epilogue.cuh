@@ -71,7 +71,8 @@ struct AlternatingEpilogue : NoInputs {
     const bool elected = thread % 128 == 0;
     const bool up_first = arguments.up_first;
     const int first_token = config.tokens_divided ? warpgroup * config.warpgroup_tokens() : 0;
-    arguments.combine.dispatch([&](auto act) {
+    // Of a token a thread has one column of a slab, and what two tokens shared a row's bits would depend on.
+    arguments.combine.template dispatch<Reciprocals::own>([&](auto act) {
 #pragma unroll
       for (int slab = 0; slab < config.slabs(); ++slab) {
 #pragma unroll

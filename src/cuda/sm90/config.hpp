@@ -39,7 +39,9 @@ struct Config {
   // has some of the weight rows and all tokens.
   bool tokens_divided = false;
   Feed feed = Feed::producers;
-  int split_k = 1;        // thread blocks that divide the columns of x and of the weights among them (reduction.cuh)
+  int split_k = 1;  // thread blocks that divide the columns of x and of the weights among them (reduction.cuh)
+  // A block multiplies one part of a tile's columns of x after the other, each to sums of its own, and adds these up.
+  bool adds_parts = false;
   int operand_bytes = 2;  // of an element of x and of the weights
   int output_bytes = 2;   // of an element of the output
 
@@ -132,7 +134,8 @@ struct Config {
     return stages * stage_bytes() + store_bytes() + exchange_bytes() + barrier_bytes;
   }
 
-  constexpr int accumulators() const { return tile_m * tile_n / (128 * warpgroups_per_tile()); }  // of a thread
+  // Of a thread; with adds_parts as many again are the sum of the parts before.
+  constexpr int accumulators() const { return tile_m * tile_n / (128 * warpgroups_per_tile()); }
 
   // setmaxnreg: registers per thread, multiples of 8. The producers issue copies and waits; the rest goes to the
   // accumulators and the epilogue. Together no more than a block is launched with: a warpgroup that requested more
@@ -142,7 +145,7 @@ struct Config {
   constexpr int consumer_registers() const { return few_registers() ? 240 : 232; }
   // Accumulators that leave too few registers to all others: producers keep in shared memory where they stand, and take
   // only layouts of which a strip of the tile, gate's or up's, comes in one box.
-  constexpr bool few_registers() const { return has_producers() && accumulators() > 192; }
+  constexpr bool few_registers() const { return has_producers() && accumulators() * (adds_parts ? 2 : 1) > 192; }
 
  private:
   constexpr int staged_piece_bytes() const { return warpgroups * staged_tokens() * 32 * output_bytes; }
@@ -159,7 +162,7 @@ inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong() ? " pingpong" : "",
                 c.swap_ab ? " swap-AB" : "", c.alternating ? " alternating" : "",
                 c.has_producers() ? "" : " consumer-fed", c.split_k > 1 ? concat(" split-K ", c.split_k) : "",
-                c.product == Product::parts ? " split-K in parts" : "");
+                c.product == Product::parts ? " split-K in parts" : "", c.adds_parts ? " adding parts" : "");
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -71,6 +71,14 @@ double seconds_of_adding(const Config& c, int parts, double sums) {
   return c.product == Product::parts ? parts * (seconds_per_part + sums / sums_per_second) : 0.0;
 }
 
+// Whether a kernel that divides the sums into parts is meant for the problem.
+bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
+  if (c.adds_parts) return problem.batch_invariant;
+  if (c.product != Product::parts) return true;
+  const std::int32_t parts = parts_of(c, problem, tokens, clusters);
+  return parts > 1 && (!problem.batch_invariant || parts_stay_in_l2(problem, parts, tokens));
+}
+
 }  // namespace
 
 // Fitted to an H200's times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
@@ -116,7 +124,7 @@ bool fits_layout(const Config& config, const Problem& problem) {
 }
 
 bool fits(const Config& config, const Problem& problem) {
-  if (!fits_layout(config, problem)) return false;
+  if (!fits_layout(config, problem) || !sums_alike(config, problem)) return false;
   const int boxes = strip_boxes(config, problem).count(config.strip_columns());
   if (config.few_registers()) return boxes == 1;
   if (config.has_producers()) return true;
@@ -176,8 +184,7 @@ const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, st
       [&](const Kernel& kernel) {
         const int clusters = machine.clusters(kernel.config);
         if (clusters == 0 || !fits(kernel.config, problem)) return false;
-        const bool in_parts = kernel.config.product == Product::parts && kernels.size() > 1;  // not by request
-        return !in_parts || parts_of(kernel.config, problem, tokens, clusters) > 1;
+        return kernels.size() == 1 || suits(kernel.config, problem, tokens, clusters);  // by request: all do
       },
       [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
 }

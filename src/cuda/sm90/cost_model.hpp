@@ -27,7 +27,8 @@ Machine h200_machine(int clusters_of_four);
 bool fits_layout(const Config& config, const Problem& problem);
 
 // The same, and where consumers request the boxes (feeder.cuh): do the k-steps ahead lie in this tile or the next, and
-// does a strip of the weights come in two boxes at most? Nothing hides the time of more (docs/kernels/sm90.md).
+// does a strip of the weights come in two boxes at most? Nothing hides the time of more (docs/kernels/sm90.md). And of
+// a batch-invariant problem: are its sums divided as every other kernel's?
 bool fits(const Config& config, const Problem& problem);
 
 // What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).

@@ -76,7 +76,7 @@ struct GateUpArguments {
 
   template <class Encode>
   static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode /*encode*/) {
-    arguments.combine = Combine(problem.activation);
+    arguments.combine = Combine(problem.activation, problem.batch_invariant);
     arguments.gate_bias = TileBias(problem, operands, Half::gate);
     arguments.up_bias = TileBias(problem, operands, Half::up);
     return {};
@@ -100,7 +100,7 @@ struct GateUpEpilogue : Staging<config, Element>, NoInputs, GateUpArguments {
                                typename Buffer::Storage& storage, Inputs& /*inputs*/, int thread,
                                const Accumulator& tCrC) {
     using namespace cute;
-    arguments.combine.dispatch([&](auto act) {
+    arguments.combine.template dispatch<Reciprocals::either>([&](auto act) {
       Buffer::store_packed(
           out, tile, tile_slabs, storage, thread, tCrC, [&](const Accumulator& acc, int slab, int group, int row) {
             const Pair h = act(acc(make_coord(0, row, group), slab, 0), acc(make_coord(0, row, group + up), slab, 0),

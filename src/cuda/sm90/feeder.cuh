@@ -18,6 +18,7 @@ template <Config config, class Element>
 class Feeder {
  public:
   static constexpr Feed feed = Feed::consumers;
+  static constexpr bool holds_back = true;
   using Arguments = LoadArguments;
   struct Place {
     TileBoxes now;   // of the tile that is being multiplied

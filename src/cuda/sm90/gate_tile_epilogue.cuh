@@ -59,7 +59,7 @@ struct GateTileEpilogue : Staging<config, Element> {
 
   template <class Encode>
   static Status fill(Arguments& arguments, const Problem& problem, const Operands& operands, Encode encode) {
-    arguments.combine = ExactCombine(problem.activation);
+    arguments.combine = ExactCombine(problem.activation, problem.batch_invariant);
     arguments.bias = TileBias(problem, operands, Half::up);
     return encode(arguments.gate, operands.gate, problem.ld_gate);
   }
@@ -98,7 +98,7 @@ struct GateTileEpilogue : Staging<config, Element> {
   static __device__ __forceinline__ void store(const CUtensorMap& out, const Arguments& arguments, const Tile& tile,
                                                int tile_slabs, Storage& storage, Inputs& inputs, int thread,
                                                const Accumulator& tCrC) {
-    arguments.combine.dispatch([&](auto act) {
+    arguments.combine.template dispatch<Reciprocals::either>([&](auto act) {
       const int warpgroup = thread / 128;
       const int tile_boxes = tile_slabs * Buffer::passes;
       const std::uint32_t phases = inputs.phases[warpgroup];

@@ -23,6 +23,12 @@ constexpr std::int64_t least_parts = 3;
 // No device of this architecture has more.
 constexpr std::int32_t most_multiprocessors = 132;
 
+// Of a batch-invariant problem: shorter sums gain nothing by being divided.
+constexpr std::int64_t least_steps_to_divide = 8;
+
+// The bytes of parts that are left in L2, 50 MB, between the kernel that writes and the one that reads them.
+constexpr std::int64_t largest_parts = std::int64_t{32} << 20;
+
 std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
   return static_cast<std::int32_t>(ceil_div(ceil_div(size, tile), cluster) * cluster);
 }
@@ -30,6 +36,13 @@ std::int32_t tiles_of(std::int64_t size, int tile, int cluster) {
 std::int64_t cluster_tiles_of_a_part(const Config& c, const Problem& problem, std::int64_t tokens) {
   return ceil_div(tokens, std::int64_t{c.tile_m} * c.cluster_m) *
          ceil_div(problem.intermediate_size, std::int64_t{c.columns()} * c.cluster_n);
+}
+
+// Into how many parts sums of so many k-steps are divided where there is room for so many.
+std::int32_t divided(std::int64_t steps, std::int64_t room) {
+  const std::int64_t wanted = std::clamp<std::int64_t>(std::min(room, steps), 1, most_parts);
+  const std::int64_t parts = ceil_div(steps, ceil_div(steps, wanted));  // none without a k-step
+  return static_cast<std::int32_t>(parts < least_parts ? 1 : parts);
 }
 
 // Where all tokens are in one tile, they are divided evenly among its boxes.
@@ -135,21 +148,54 @@ std::int32_t work_tiles_per_leg(const Config& config, const Geometry& g, std::in
 }
 
 std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
+  if (problem.batch_invariant) return parts_in_any_batch(problem);
   const std::int64_t tiles = cluster_tiles_of_a_part(config, problem, tokens);
   const std::int64_t steps = ceil_div(problem.hidden_size, config.tile_k());
   const std::int64_t room =
       std::min(clusters, most_multiprocessors / config.cluster()) / std::max<std::int64_t>(tiles, 1);
-  const std::int64_t wanted = std::clamp<std::int64_t>(std::min(room, steps), 1, most_parts);
-  const std::int64_t parts = ceil_div(steps, ceil_div(steps, wanted));  // none without a k-step
-  return static_cast<std::int32_t>(parts < least_parts ? 1 : parts);
+  return divided(steps, room);
 }
 
-std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool undivided) {
+// Halves where tiles of 64 or of 128 columns are nearly half of the multiprocessors; none where those of 64 are three
+// quarters of them or more; else parts of such tiles, in clusters of two: three or more of 64 columns, or of 128.
+std::int32_t parts_in_any_batch(const Problem& problem) {
+  const std::int64_t steps = ceil_div(problem.hidden_size, std::int64_t{64});
+  if (problem.op != Op::gemm || steps < least_steps_to_divide) return 1;
+  const auto tiles_of = [&](std::int64_t columns) { return ceil_div(problem.intermediate_size, columns); };
+  const auto nearly_half = [](std::int64_t tiles) {
+    return 2 * tiles <= most_multiprocessors && 20 * tiles >= 9 * most_multiprocessors;
+  };
+  if (nearly_half(tiles_of(64)) || nearly_half(tiles_of(128))) return 2;
+  if (4 * tiles_of(64) >= 3 * most_multiprocessors) return 1;
+  for (const std::int64_t columns : {64, 128}) {
+    const std::int64_t clusters = std::max<std::int64_t>(tiles_of(2 * columns), 1);
+    const std::int32_t parts = divided(steps, most_multiprocessors / 2 / clusters);
+    if (parts > 1) return parts;
+  }
+  return 2 * tiles_of(64) <= most_multiprocessors ? 2 : 1;
+}
+
+bool sums_alike(const Config& config, const Problem& problem) {
+  if (!problem.batch_invariant) return true;
+  const std::int32_t parts = parts_in_any_batch(problem);
+  if (config.product == Product::parts || config.adds_parts) return parts > 1;
+  return config.split_k == parts;
+}
+
+bool parts_stay_in_l2(const Problem& problem, std::int64_t parts, std::int64_t tokens) {
+  return tokens <= largest_parts / (parts * problem.intermediate_size * std::int64_t{sizeof(float)});
+}
+
+std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool by_name) {
   const std::int32_t clusters = most_multiprocessors / config.cluster();
   const auto bytes_of = [&](std::int64_t parts, std::int64_t tokens) {
     return static_cast<std::size_t>(parts * tokens * problem.intermediate_size) * sizeof(float);
   };
-  std::size_t most = undivided ? bytes_of(1, max_tokens) : 0;
+  if (problem.batch_invariant) {
+    const std::size_t all = bytes_of(parts_in_any_batch(problem), max_tokens);
+    return by_name ? all : std::min<std::size_t>(all, largest_parts);
+  }
+  std::size_t most = by_name ? bytes_of(1, max_tokens) : 0;
   // All numbers of tokens that take as many rows of tiles have as many parts.
   const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster_m;
   for (std::int64_t tokens = rows;; tokens += rows) {
@@ -166,6 +212,7 @@ Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t 
   g.tokens = static_cast<std::int32_t>(tokens);
   g.columns = static_cast<std::int32_t>(problem.intermediate_size);
   g.k_steps = static_cast<std::int32_t>(ceil_div(problem.hidden_size, config.tile_k() * config.split_k * parts));
+  g.part_steps = config.adds_parts ? ceil_div(g.k_steps, parts_in_any_batch(problem)) : g.k_steps;
   g.m_tiles = tiles_of(tokens, config.tile_m, config.cluster_m);
   deal_out_tokens(config, g);
   g.part_tiles = tiles_of(problem.intermediate_size, config.columns(), config.cluster_n);

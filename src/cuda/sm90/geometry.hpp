@@ -49,6 +49,7 @@ struct Geometry {
   std::int32_t leg_begin;         // of the work tiles, those of this launch
   std::int32_t leg_end;
   std::int32_t part_tiles;  // of n_tiles, those of one part of the sums
+  std::int32_t part_steps;  // of k_steps, those of one part of the sums: all, but for Config::adds_parts
 
   // A turn that no product reaches.
   static constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
@@ -85,13 +86,24 @@ struct Geometry {
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
 
 // Of Product::parts: into how many parts the sums are divided, 1 to most_parts, so that all tiles of all parts are one
-// round of the device at most.
+// round of the device at most; but as in any batch where the problem is batch-invariant.
 constexpr std::int32_t most_parts = 8;
 std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
 
-// The most bytes that the parts of 1 ... max_tokens tokens' sums come to, on whatever device. undivided: of those too
-// whose sums are one part; no such run takes the kernel unless it was requested by name.
-std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool undivided);
+// Into how many parts the sums of a batch-invariant problem are divided, whatever the number of tokens and the device:
+// as many as let few tokens, which share one tile, occupy all multiprocessors.
+std::int32_t parts_in_any_batch(const Problem& problem);
+
+// Whether the kernel's sums are divided as those of any other that a batch-invariant problem takes, and have the same
+// bits (docs/kernels/batch_invariance.md). Of other problems: yes.
+bool sums_alike(const Config& config, const Problem& problem);
+
+// Whether the parts of so many tokens' sums are few enough to be kept in L2 between two kernels.
+bool parts_stay_in_l2(const Problem& problem, std::int64_t parts, std::int64_t tokens);
+
+// The most bytes that the parts of 1 ... max_tokens tokens' sums come to, on whatever device. by_name: of those too
+// that no run takes the kernel for unless it was requested by name.
+std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool by_name);
 
 // How many of a product's work tiles each of its launches but the last takes (common/legs.hpp).
 std::int32_t work_tiles_per_leg(const Config& config, const Geometry& geometry, std::int32_t clusters);

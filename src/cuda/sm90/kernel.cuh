@@ -207,7 +207,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
     __syncthreads();
   }
 
-  ptx::launch_next_grid();
+  if constexpr (!Shape::Loads::holds_back) ptx::launch_next_grid();
   Block<Shape> block(arguments, place, storage);
   if constexpr (Shape::Loads::feed == Feed::consumers) {
     block.feed_and_consume();

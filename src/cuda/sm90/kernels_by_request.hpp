@@ -16,6 +16,14 @@ std::span<const Kernel> fp16_divided_plain_kernels();
 std::span<const Kernel> bf16_settled_divided_plain_kernels();
 std::span<const Kernel> fp16_settled_divided_plain_kernels();
 
+// gemm that adds up the parts of its sums one after the other, of batch-invariant problems.
+std::span<const Kernel> bf16_adding_kernels();
+std::span<const Kernel> fp16_adding_kernels();
+
+inline std::span<const Kernel> adding_kernels_of(DType dtype) {
+  if (dtype == DType::fp32) return {};
+  return dtype == DType::bf16 ? bf16_adding_kernels() : fp16_adding_kernels();
+}
 inline std::span<const Kernel> row_scale_kernels_of(DType dtype) {
   if (dtype == DType::fp32) return {};
   return dtype == DType::bf16 ? bf16_row_scale_kernels() : fp16_row_scale_kernels();

@@ -97,6 +97,7 @@ template <class Shape>
 Status encode(const Problem& problem, const Operands& operands, Arguments<Shape>& arguments) {
   constexpr Config config = Shape::config;
   const Geometry& geometry = arguments.geometry;
+  arguments.loads.weights_settled = operands.weights_settled;
   Status x = encode_tokens(arguments.loads.x, problem, operands, config, geometry);
   if (!x.ok()) return x;
   if (Status epilogue = encode_epilogue<Shape>(problem, operands, arguments); !epilogue.ok()) return epilogue;

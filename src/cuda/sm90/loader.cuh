@@ -19,8 +19,9 @@ struct StripMaps {
 
 // What all loads of a kernel are given.
 struct LoadArguments {
-  TokenMaps x;          // [T, D], boxes of tokens x 64
-  StripMaps strips[2];  // gate's rows and up's; of a single weight its own, twice
+  TokenMaps x;           // [T, D], boxes of tokens x 64
+  StripMaps strips[2];   // gate's rows and up's; of a single weight its own, twice
+  bool weights_settled;  // Operands::weights_settled
 };
 
 // What a thread requests: one of the three loads of every k-step, so that many boxes of one hold up none of the others.
@@ -149,17 +150,23 @@ class Loader {
     });
   }
 
-  // By each thread that requests operands, before the first that it requests: the kernel before may still write them.
+  // By each thread that requests operands, before the first that it requests: the kernel before may still write them,
+  // but for weights that are settled, which come into the ring at once. The thread of the tokens then lets the next
+  // kernel begin: everything before this one has ended (Executor::holds_back_the_next).
   __device__ void begin(const TileBoxes& first) const {
-    prefetch_weights(first);
-    wait_for_previous_grid();
+    if (brings_tokens()) {
+      wait_for_previous_grid();
+      ptx::launch_next_grid();
+    } else if (!arguments_.weights_settled) {
+      prefetch_weights(first);
+      wait_for_previous_grid();
+    }
   }
 
  private:
   // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
   // as well, so this may run before that kernel has ended.
   __device__ void prefetch_weights(const TileBoxes& tile) const {
-    if (brings_tokens()) return;
     for (int step = 0; step < geometry_.prefetched_steps; ++step) {
       for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_strip*/, int row, int repetition) {
         if constexpr (config.alternating) {

@@ -35,11 +35,44 @@ struct Mainloop {
 
   // By all threads of a consumer warpgroup, number `warpgroup` of those that share the tile: tCrC = x tile . weight
   // tile^T, fp32, or its transpose. slabs: all that the warpgroup has or the first of two. released(where, step): when
-  // the warpgroup has multiplied a k-step and released its slot.
+  // the warpgroup has multiplied a k-step and released its slot. The parts of a sum are added in order.
   template <int slabs, class Accumulator, class Released>
   static __device__ void multiply(const Geometry& geometry, const Slots<config, Element>& slots, Ring<config>& ring,
                                   const ClusterPlace<config>& place, RingPosition<config.stages>& position,
                                   int warpgroup, Accumulator& tCrC, Released released) {
+    if constexpr (!config.adds_parts) {
+      multiply_steps<slabs>(0, geometry.k_steps, slots, ring, place, position, warpgroup, tCrC, released);
+    } else {
+      auto part = cute::make_fragment_like(tCrC);
+      for (int begin = 0; begin < geometry.k_steps; begin += geometry.part_steps) {
+        const int end = min(begin + geometry.part_steps, geometry.k_steps);
+        multiply_steps<slabs>(begin, end, slots, ring, place, position, warpgroup, part, released);
+#pragma unroll
+        for (int i = 0; i < cute::size(tCrC); ++i) tCrC(i) = begin == 0 ? part(i) : tCrC(i) + part(i);
+      }
+    }
+  }
+
+  // Instead, by a warpgroup that has none of the tile's tokens: the others' k-steps come and go.
+  template <class Released>
+  static __device__ void skip_tile(const Geometry& geometry, Ring<config>& ring, const ClusterPlace<config>& place,
+                                   RingPosition<config.stages>& position, Released released) {
+    for (int step = 0; step < geometry.k_steps; ++step) {
+      barrier_wait(&ring.full[position.slot], position.phase);
+      __syncwarp();  // no lane may still wait when the slot is filled again: it would wait for the phase after
+      ring.release(position.slot, place, threadIdx.x % 32);
+      released(position, step);
+      position.advance();
+    }
+  }
+
+ private:
+  // The sums of the k-steps from `begin` to before `end`, of which there is one at least.
+  template <int slabs, class Accumulator, class Released>
+  static __device__ __forceinline__ void multiply_steps(int begin, int end, const Slots<config, Element>& slots,
+                                                        Ring<config>& ring, const ClusterPlace<config>& place,
+                                                        RingPosition<config.stages>& position, int warpgroup,
+                                                        Accumulator& tCrC, Released released) {
     using namespace cute;
     const std::uint32_t lane = threadIdx.x % 32;
     auto sA = make_tensor(make_smem_ptr(config.swap_ab ? slots.b : slots.a), SmemLayoutA{});  // (rows, tile_k, stages)
@@ -51,7 +84,7 @@ struct Mainloop {
     auto tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB));  // (mma, mma_n, mma_k, stages): descriptors
 
     tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::Zero;
-    for (int step = 0; step < geometry.k_steps; ++step) {
+    for (int step = begin; step < end; ++step) {
       const int slot = position.slot;
       barrier_wait(&ring.full[slot], position.phase);
       warpgroup_fence_operand(tCrC);
@@ -68,7 +101,7 @@ struct Mainloop {
       // One k-step stays in flight; the one before it has been read.
       warpgroup_wait<1>();
       warpgroup_fence_operand(tCrC);
-      if (step > 0) {
+      if (step > begin) {
         const auto before = position.before();
         ring.release(before.slot, place, lane);
         released(before, step - 1);
@@ -79,20 +112,7 @@ struct Mainloop {
     warpgroup_fence_operand(tCrC);
     const auto before = position.before();
     ring.release(before.slot, place, lane);
-    released(before, geometry.k_steps - 1);
-  }
-
-  // Instead, by a warpgroup that has none of the tile's tokens: the others' k-steps come and go.
-  template <class Released>
-  static __device__ void skip_tile(const Geometry& geometry, Ring<config>& ring, const ClusterPlace<config>& place,
-                                   RingPosition<config.stages>& position, Released released) {
-    for (int step = 0; step < geometry.k_steps; ++step) {
-      barrier_wait(&ring.full[position.slot], position.phase);
-      __syncwarp();  // no lane may still wait when the slot is filled again: it would wait for the phase after
-      ring.release(position.slot, place, threadIdx.x % 32);
-      released(position, step);
-      position.advance();
-    }
+    released(before, end - 1);
   }
 };
 

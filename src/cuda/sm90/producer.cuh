@@ -12,13 +12,15 @@ namespace gatefold::cuda::sm90 {
 //
 // and what the kernel calls of them in either role. All of them request by a Loader. begin() waits for the kernel
 // before, in every thread that requests; where the weights are settled, which no kernel before may still be writing,
-// in the one that requests tokens alone.
+// in the one that requests tokens alone. holds_back: that one then lets the next kernel begin; else the kernel does so
+// at once.
 
 // A producer thread: it runs ahead of the consumers, through all slots of the ring.
 template <Config config, class Element>
 class Producer {
  public:
   static constexpr Feed feed = Feed::producers;
+  static constexpr bool holds_back = true;
   using Arguments = LoadArguments;
   using Storage = TileBoxes[loads_per_step];  // of each thread
 
@@ -74,12 +76,13 @@ class Producer {
   Storage& storage_;
 };
 
-// The same of settled weights, of which a step reads the same ones many times over: they come into the ring, as many
-// slots as it has, while the kernel before ends, and most of them stay in L2.
+// The same of a problem's settled weights, of which a step reads the same ones many times over: they come into the
+// ring, as many slots as it has, while the kernel before ends, and most of them stay in L2.
 template <Config config, class Element>
 class ProducerOfSettledWeights : public Producer<config, Element> {
  public:
   using Producer<config, Element>::Producer;
+  static constexpr bool holds_back = false;
 
   __device__ void begin(const Tile& /*first*/) const {
     if (this->loader_.brings_tokens()) wait_for_previous_grid();

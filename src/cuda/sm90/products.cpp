@@ -58,14 +58,18 @@ struct Family {
     std::vector<Kernel> kernels(all.begin(), all.end());
     if (p.op == Op::gemm) {
       std::ranges::copy(divided_plain_kernels_of(p.types.x, p.weights_settled), std::back_inserter(kernels));
-      if (!p.weights_settled) std::ranges::copy(sm90::kernels(p.types.x, Product::parts), std::back_inserter(kernels));
+      if (!p.weights_settled) {
+        std::ranges::copy(sm90::kernels(p.types.x, Product::parts), std::back_inserter(kernels));
+        std::ranges::copy(adding_kernels_of(p.types.x), std::back_inserter(kernels));
+      }
     }
     return kernels;
   }
 
   bool takes_row_scale(Op op) const { return op == Op::gate_up; }
-  bool holds_back_the_next() const { return false; }  // they let it begin before they wait
-  bool batch_invariant() const { return false; }
+  // The kernels for settled weights let it begin before they wait, and so does the one that adds up parts.
+  bool holds_back_the_next(const Problem& p) const { return p.op != Op::gemm && !p.weights_settled; }
+  bool batch_invariant() const { return true; }  // of such a problem `fits` leaves kernels with the same sums
 
   std::string name_of(const Kernel& kernel) const { return sm90::name(kernel.config); }
 
@@ -131,9 +135,10 @@ struct Family {
     const Geometry geometry = geometry_of(config, p, tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
     const int legs = ceil_div(geometry.work_tiles(config), work_tiles_per_leg(config, geometry, clusters));
-    const bool in_parts = config.product == Product::parts;
-    return concat(sm90::name(config), ", ", config.stages, " stages",
-                  in_parts ? concat(", ", parts_of(config, p, tokens, clusters), " parts") : "",
+    const int parts = config.product == Product::parts ? parts_of(config, p, tokens, clusters)
+                      : config.adds_parts              ? parts_in_any_batch(p)
+                                                       : 1;
+    return concat(sm90::name(config), ", ", config.stages, " stages", parts > 1 ? concat(", ", parts, " parts") : "",
                   split ? ", the last round in subtiles" : "", legs > 1 ? concat(", ", legs, " launches") : "");
   }
 

@@ -80,7 +80,8 @@ struct SwapAbEpilogue : SwapAbStaging<config, Element>, GateUpArguments {
                                typename Buffer::Storage& storage, typename Buffer::Inputs& /*inputs*/, int thread,
                                const Accumulator& tCrC) {
     using namespace cute;
-    arguments.combine.dispatch([&](auto act) {
+    // Two tokens of a column, of which the second may not be there: its sums are whatever lay in the ring.
+    arguments.combine.template dispatch<Reciprocals::own>([&](auto act) {
       Buffer::store_columns(out, tile, first_column(tile, thread / 128), storage, thread, [&](int column, int group) {
         return act(tCrC(make_coord(0, column, group), 0, 0), tCrC(make_coord(0, column, group), 1, 0),
                    tCrC(make_coord(1, column, group), 0, 0), tCrC(make_coord(1, column, group), 1, 0));

@@ -47,7 +47,7 @@ struct Family {
   }
 
   bool takes_row_scale(Op /*op*/) const { return false; }
-  bool holds_back_the_next() const { return true; }
+  bool holds_back_the_next(const Problem& /*problem*/) const { return true; }
   bool batch_invariant() const { return true; }
 
   std::string name_of(const Kernel& kernel) const { return concat(Config::rows, "x", kernel.config.tokens); }
@@ -78,6 +78,11 @@ struct Family {
   // sm_90a code runs on compute capability 9.0 alone.
   Verdict verdict(std::span<const Kernel> /*kernels*/, const Problem& p) const {
     Verdict verdict = require_capability(90, 90, "Hopper, for few tokens: copy engine and warpgroup MMA");
+    if (p.batch_invariant && suits_larger_tiles(p)) {  // sm90 takes all numbers of tokens
+      verdict.min_tokens = 1;
+      verdict.max_tokens = 0;
+      return verdict;
+    }
     verdict.min_tokens = FewTokens::weight_bytes(p) >= large_weights ? 1 : 9;
     verdict.max_tokens = most_tokens_of(p);
     return verdict;
