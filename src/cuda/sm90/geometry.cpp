@@ -161,18 +161,19 @@ std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t
 std::int32_t parts_in_any_batch(const Problem& problem) {
   const std::int64_t steps = ceil_div(problem.hidden_size, std::int64_t{64});
   if (problem.op != Op::gemm || steps < least_steps_to_divide) return 1;
+  constexpr std::int64_t multiprocessors = most_multiprocessors;
   const auto tiles_of = [&](std::int64_t columns) { return ceil_div(problem.intermediate_size, columns); };
   const auto nearly_half = [](std::int64_t tiles) {
-    return 2 * tiles <= most_multiprocessors && 20 * tiles >= 9 * most_multiprocessors;
+    return 2 * tiles <= multiprocessors && 20 * tiles >= 9 * multiprocessors;
   };
   if (nearly_half(tiles_of(64)) || nearly_half(tiles_of(128))) return 2;
-  if (4 * tiles_of(64) >= 3 * most_multiprocessors) return 1;
+  if (4 * tiles_of(64) >= 3 * multiprocessors) return 1;
   for (const std::int64_t columns : {64, 128}) {
     const std::int64_t clusters = std::max<std::int64_t>(tiles_of(2 * columns), 1);
-    const std::int32_t parts = divided(steps, most_multiprocessors / 2 / clusters);
+    const std::int32_t parts = divided(steps, multiprocessors / 2 / clusters);
     if (parts > 1) return parts;
   }
-  return 2 * tiles_of(64) <= most_multiprocessors ? 2 : 1;
+  return 2 * tiles_of(64) <= multiprocessors ? 2 : 1;
 }
 
 bool sums_alike(const Config& config, const Problem& problem) {
