@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -129,6 +130,18 @@ TEST(BatchInvariantSums, AreWhatMakesAKernelFit) {
     EXPECT_EQ(name.find("parts"), std::string::npos) << name;
   }
   EXPECT_EQ(names(plain_problem(14336, 4096)).size(), compiled(Product::plain).size());
+}
+
+// No columns, and any number of tokens.
+TEST(BatchInvariantSums, HaveAWorkspaceOfAnySize) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const Config& c = kernels(DType::bf16, Product::parts).front().config;
+  const Problem none = invariant(plain_problem(8192, 0));
+  EXPECT_EQ(most_bytes_of_parts(c, none, most, false), 0U);
+  EXPECT_NE(choose(compiled(Product::plain), none, 8, h200_machine(30)), nullptr);
+  const Problem down = invariant(plain_problem(8192, 2048));
+  EXPECT_EQ(most_bytes_of_parts(c, down, 64, false), std::size_t{4} * 64 * 2048 * 4);
+  EXPECT_EQ(most_bytes_of_parts(c, down, most, false), std::size_t{32} << 20);
 }
 
 // Kernels that add parts are for batch-invariant problems alone, and each of them is of use there.

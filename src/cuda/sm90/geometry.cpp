@@ -45,6 +45,12 @@ std::int32_t divided(std::int64_t steps, std::int64_t room) {
   return static_cast<std::int32_t>(parts < least_parts ? 1 : parts);
 }
 
+// Of so many tokens the parts of the sums come to no more than largest_parts.
+std::int64_t most_tokens_in_l2(const Problem& problem, std::int64_t parts) {
+  const std::int64_t columns = std::max<std::int64_t>(problem.intermediate_size, 1);
+  return largest_parts / (parts * columns * std::int64_t{sizeof(float)});
+}
+
 // Where all tokens are in one tile, they are divided evenly among its boxes.
 std::int32_t x_box_rows(const Config& c, std::int64_t tokens, bool halved) {
   if (tokens > c.tile_m || halved) return c.box_rows();
@@ -184,7 +190,7 @@ bool sums_alike(const Config& config, const Problem& problem) {
 }
 
 bool parts_stay_in_l2(const Problem& problem, std::int64_t parts, std::int64_t tokens) {
-  return tokens <= largest_parts / (parts * problem.intermediate_size * std::int64_t{sizeof(float)});
+  return tokens <= most_tokens_in_l2(problem, parts);
 }
 
 std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool by_name) {
@@ -193,8 +199,8 @@ std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, st
     return static_cast<std::size_t>(parts * tokens * problem.intermediate_size) * sizeof(float);
   };
   if (problem.batch_invariant) {
-    const std::size_t all = bytes_of(parts_in_any_batch(problem), max_tokens);
-    return by_name ? all : std::min<std::size_t>(all, largest_parts);
+    const std::int32_t parts = parts_in_any_batch(problem);
+    return bytes_of(parts, by_name ? max_tokens : std::min(max_tokens, most_tokens_in_l2(problem, parts)));
   }
   std::size_t most = by_name ? bytes_of(1, max_tokens) : 0;
   // All numbers of tokens that take as many rows of tiles have as many parts.
