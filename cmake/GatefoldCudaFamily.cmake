@@ -1,11 +1,12 @@
 # The settings that every CUDA target shares: the families of src/cuda, tests/cuda and bench/cuda.
 find_package(CUDAToolkit REQUIRED GLOBAL)
 
-# -std is spelled out: CMake 3.25 does not know that nvcc speaks C++20. -lineinfo lets profilers name source lines; it
-# changes no instruction. Size compression makes the device code of the SIMT products 0.7 MB instead of 10.5.
+# -std is spelled out: CMake 3.25 does not know that nvcc speaks C++20. -lineinfo changes no instruction, but makes
+# objects 2.8 times as large and takes a minute to compress where there are many kernels: it is an option. Size
+# compression makes the device code of the SIMT products 0.7 MB instead of 10.5.
 add_library(gatefold_cuda_settings INTERFACE)
 target_compile_options(gatefold_cuda_settings INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --compress-mode=size -lineinfo --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --compress-mode=size $<$<BOOL:${GATEFOLD_LINE_INFO}>:-lineinfo> --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wno-unknown-pragmas>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${GATEFOLD_WERROR}>>:-Werror=all-warnings -Xcompiler=-Werror>)
 target_link_libraries(gatefold_cuda_settings INTERFACE gatefold_settings CUDA::cudart_static)
 

@@ -6,14 +6,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-find_program(GATEFOLD_CCACHE ccache)
-if(GATEFOLD_CCACHE)
-  foreach(language IN ITEMS C CXX CUDA)
-    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER ${GATEFOLD_CCACHE})
-    endif()
-  endforeach()
-endif()
+include(GatefoldCcache)
 
 # An installed tool finds the library beside it, wherever the prefix is moved to.
 if(NOT DEFINED CMAKE_INSTALL_RPATH)

@@ -2,9 +2,8 @@
 
 #include <cstdint>
 #include <cute/arch/mma_sm80.hpp>
-#include <cute/arch/mma_sm90.hpp>
-#include <cute/atom/mma_traits_sm90_gmma.hpp>
 
+#include "cuda/common/wgmma.cuh"
 #include "cuda/sm80/ptx.cuh"
 #include "tensor_loops.hpp"
 
@@ -77,8 +76,7 @@ __global__ __launch_bounds__(threads, 1) void wgmma_loop(const std::uint32_t* da
                         tile_to_shape(SmemAtom{}, Shape<Int<tile_m>, Int<tile_k>, Int<slots>>{}));
   auto sB = make_tensor(make_smem_ptr(elements + slots * tile_m * tile_k),  // (tile_n, tile_k, slots)
                         tile_to_shape(SmemAtom{}, Shape<Int<tile_n>, Int<tile_k>, Int<slots>>{}));
-  using Atom = decltype(SM90::GMMA::ss_op_selector<Element, Element, float, Shape<_64, Int<tile_n>, _16>>());
-  auto tiled_mma = make_tiled_mma(Atom{}, Layout<Shape<_2, _1, _1>>{});
+  auto tiled_mma = make_tiled_mma(cuda::Wgmma<Element, tile_n>{}, Layout<Shape<_2, _1, _1>>{});
   auto thr_mma = tiled_mma.get_slice(__shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0) * 128);
   auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, mma_m, mma_k, slots): descriptors
   auto tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB));  // (mma, mma_n, mma_k, slots): descriptors

@@ -2,6 +2,7 @@
 
 #include <cute/tensor.hpp>
 
+#include "cuda/common/wgmma.cuh"
 #include "cuda/sm90/geometry.hpp"
 #include "cuda/sm90/pipeline.cuh"
 
@@ -18,15 +19,10 @@ struct Mainloop {
   static constexpr int rows = config.swap_ab ? config.tile_n : config.tile_m;  // of the tile's wgmmas
   static constexpr int columns = config.swap_ab ? config.tile_m : config.tile_n;
   static constexpr int width = columns / config.column_warpgroups();  // of a wgmma
-  using Atom =
-      decltype(cute::SM90::GMMA::ss_op_selector<Element, Element, float,
-                                                cute::Shape<cute::Int<64>, cute::Int<width>, cute::Int<16>>>());
-  // CuTe falls back to several narrow instructions, a quarter slower, for widths that it doesn't know: those of
-  // CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED.
-  static_assert(cute::size<1>(typename cute::MMA_Traits<Atom>::Shape_MNK{}) == width);
   using TiledMma = decltype(cute::make_tiled_mma(
-      Atom{}, cute::Layout<
-                  cute::Shape<cute::Int<config.row_warpgroups()>, cute::Int<config.column_warpgroups()>, cute::_1>>{}));
+      Wgmma<Element, width>{},
+      cute::Layout<
+          cute::Shape<cute::Int<config.row_warpgroups()>, cute::Int<config.column_warpgroups()>, cute::_1>>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Element>;
   using SmemLayoutA = decltype(cute::tile_to_shape(
       SmemAtom{}, cute::Shape<cute::Int<rows>, cute::Int<config.tile_k()>, cute::Int<config.stages>>{}));

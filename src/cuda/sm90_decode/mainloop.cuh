@@ -2,6 +2,7 @@
 
 #include <cute/tensor.hpp>
 
+#include "cuda/common/wgmma.cuh"
 #include "cuda/sm90_decode/pipeline.cuh"
 
 namespace gatefold::cuda::sm90_decode {
@@ -11,11 +12,7 @@ template <Config config, class Element>
 struct Mainloop {
   static constexpr int rows = Config::rows;  // of the tile's wgmmas
   static constexpr int columns = config.tokens;
-  using Atom =
-      decltype(cute::SM90::GMMA::ss_op_selector<Operand<Element>, Operand<Element>, float,
-                                                cute::Shape<cute::Int<64>, cute::Int<columns>, cute::Int<16>>>());
-  static_assert(cute::size<1>(typename cute::MMA_Traits<Atom>::Shape_MNK{}) == columns);
-  using TiledMma = decltype(cute::make_tiled_mma(Atom{}));
+  using TiledMma = decltype(cute::make_tiled_mma(Wgmma<Operand<Element>, columns>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Operand<Element>>;
   template <int lines>
   using SmemLayout = decltype(cute::tile_to_shape(
