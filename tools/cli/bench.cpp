@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -235,35 +234,35 @@ int bench(BenchOptions options) {
 
 }  // namespace
 
-Command add_bench(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("bench", "Time over ops, models, tokens and providers");
+Command add_bench(const App& root) {
+  const App app = root.add_subcommand("bench", "Time over ops, models, tokens and providers");
   auto options = std::make_shared<BenchOptions>();
-  app->footer(help);
-  app->add_option("ops", options->ops, "act_and_mul, gemm, gemm_gated, gate_up, mlp")->capture_default_str();
-  app->add_option("--model", options->models, "Presets; default: small ones on a CPU, Llama 3.1 on a GPU")
-      ->delimiter(',');
-  app->add_option("--tp", options->tp, "Tensor parallelism: divides the intermediate size")->capture_default_str();
-  app->add_option("--tokens", options->tokens, "Numbers of tokens; default: 1,64,512 on a CPU, 512 ... 65536 on a GPU")
-      ->delimiter(',');
-  app->add_option("--provider", options->providers, "Default: all of the device's")->delimiter(',');
-  app->add_option("--peer", options->peers,
-                  "NAME=FILE: a shared library with a fused gate_up of its own, or another libgatefold.so")
-      ->delimiter(',');
-  app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
-  app->add_option("--layout", options->layout,
-                  "separate, gate_up, up_gate, interleaved_gate_up:B, interleaved_up_gate:B")
-      ->capture_default_str();
-  app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation,
-                  "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
-  app->add_option("--seed", options->seed, "Of the data")->capture_default_str();
-  app->add_option("--chunk", options->chunk, "gatefold's mlp computes so many tokens at a time, 0: all at once")
-      ->capture_default_str();
-  app->add_flag("--batch-invariant", options->batch_invariant,
-                "By plans that give a row the same bits in any batch: implementations that don't are refused");
-  app->add_flag("--roofline", options->roofline, "Compare with the device's bounds");
-  options->timing.add_to(*app);
-  options->output.add_to(*app);
+  app.footer(help);
+  app.add_option("ops", options->ops, "act_and_mul, gemm, gemm_gated, gate_up, mlp").capture_default_str();
+  app.add_option("--model", options->models, "Presets; default: small ones on a CPU, Llama 3.1 on a GPU")
+      .delimiter(',');
+  app.add_option("--tp", options->tp, "Tensor parallelism: divides the intermediate size").capture_default_str();
+  app.add_option("--tokens", options->tokens, "Numbers of tokens; default: 1,64,512 on a CPU, 512 ... 65536 on a GPU")
+      .delimiter(',');
+  app.add_option("--provider", options->providers, "Default: all of the device's").delimiter(',');
+  app.add_option("--peer", options->peers,
+                 "NAME=FILE: a shared library with a fused gate_up of its own, or another libgatefold.so")
+      .delimiter(',');
+  app.add_option("--dtype", options->dtype, "fp32, fp16 or bf16").capture_default_str();
+  app.add_option("--layout", options->layout,
+                 "separate, gate_up, up_gate, interleaved_gate_up:B, interleaved_up_gate:B")
+      .capture_default_str();
+  app.add_option("--device", options->device, "auto, cpu or cuda").capture_default_str();
+  app.add_option("--impl", options->implementation,
+                 "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
+  app.add_option("--seed", options->seed, "Of the data").capture_default_str();
+  app.add_option("--chunk", options->chunk, "gatefold's mlp computes so many tokens at a time, 0: all at once")
+      .capture_default_str();
+  app.add_flag("--batch-invariant", options->batch_invariant,
+               "By plans that give a row the same bits in any batch: implementations that don't are refused");
+  app.add_flag("--roofline", options->roofline, "Compare with the device's bounds");
+  options->timing.add_to(app);
+  options->output.add_to(app);
   return {app, [options] { return bench(*options); }};
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "checkpoint/generate.hpp"
@@ -60,21 +59,21 @@ int write_checkpoint(const Options& options) {
 
 }  // namespace
 
-Command add_checkpoint(CLI::App& root) {
-  CLI::App* app = root.add_subcommand(
+Command add_checkpoint(const App& root) {
+  const App app = root.add_subcommand(
       "checkpoint", "Write a Hugging Face style checkpoint of a model's MLPs with random (Kaiming-uniform) weights");
   auto options = std::make_shared<Options>();
-  options->shape.add_to(*app);
-  app->add_option("--layers", options->layers, "How many layers")->capture_default_str();
-  app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
-  app->add_option("--layout", options->layout, "separate (gate_proj, up_proj) or gate_up (gate_up_proj)")
-      ->capture_default_str();
-  app->add_option("--activation", options->activation, "Default: the model's, or silu");
-  app->add_option("--seed", options->seed, "The same seed gives the same bytes")->capture_default_str();
-  app->add_flag("--mlp-bias", options->mlp_bias, "A bias beside each weight, as a config.json's mlp_bias says");
-  app->add_flag("--sharded", options->sharded, "One file per layer and an index");
-  app->add_flag("--overwrite", options->overwrite, "Into a folder that holds something already");
-  app->add_option("--output", options->folder, "The folder")->required();
+  options->shape.add_to(app);
+  app.add_option("--layers", options->layers, "How many layers").capture_default_str();
+  app.add_option("--dtype", options->dtype, "fp32, fp16 or bf16").capture_default_str();
+  app.add_option("--layout", options->layout, "separate (gate_proj, up_proj) or gate_up (gate_up_proj)")
+      .capture_default_str();
+  app.add_option("--activation", options->activation, "Default: the model's, or silu");
+  app.add_option("--seed", options->seed, "The same seed gives the same bytes").capture_default_str();
+  app.add_flag("--mlp-bias", options->mlp_bias, "A bias beside each weight, as a config.json's mlp_bias says");
+  app.add_flag("--sharded", options->sharded, "One file per layer and an index");
+  app.add_flag("--overwrite", options->overwrite, "Into a folder that holds something already");
+  app.add_option("--output", options->folder, "The folder").required();
   return {app, [options] { return write_checkpoint(*options); }};
 }
 

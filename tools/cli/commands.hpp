@@ -5,13 +5,13 @@
 // The subcommands, one file each.
 namespace gatefold::cli {
 
-Command add_info(CLI::App& root);
-Command add_run(CLI::App& root);
-Command add_verify(CLI::App& root);
-Command add_bench(CLI::App& root);
-Command add_explain(CLI::App& root);
-Command add_memory(CLI::App& root);
-Command add_checkpoint(CLI::App& root);
-Command add_swap_ffn(CLI::App& root);
+Command add_info(const App& root);
+Command add_run(const App& root);
+Command add_verify(const App& root);
+Command add_bench(const App& root);
+Command add_explain(const App& root);
+Command add_memory(const App& root);
+Command add_checkpoint(const App& root);
+Command add_swap_ffn(const App& root);
 
 }  // namespace gatefold::cli

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <vector>
 
@@ -94,24 +93,24 @@ int explain(const Options& options) {
 
 }  // namespace
 
-Command add_explain(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("explain", "Which implementation a description gets, and why");
+Command add_explain(const App& root) {
+  const App app = root.add_subcommand("explain", "Which implementation a description gets, and why");
   auto options = std::make_shared<Options>();
-  app->add_option("--op", options->op, "act_and_mul, gemm, gemm_gated, gate_up or mlp")->capture_default_str();
-  app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
-  app->add_option("--layout", options->layout,
-                  "separate, gate_up, up_gate, interleaved_gate_up:B, interleaved_up_gate:B")
-      ->capture_default_str();
-  app->add_option("--activation", options->activation, "Default: the model's, or silu");
-  app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation,
-                  "Force an implementation by its name, or one of its kernels: NAME:KERNEL");
-  app->add_option("--biases", options->biases, "Bias vectors: gate (of a packed layout both halves'), up, down")
-      ->delimiter(',');
-  app->add_flag("--batch-invariant", options->batch_invariant, "A row's bits hang on nothing but the row");
-  options->shape.add_to(*app);
-  app->add_option("--tokens", options->tokens, "Numbers of tokens")->delimiter(',')->capture_default_str();
-  options->output.add_to(*app);
+  app.add_option("--op", options->op, "act_and_mul, gemm, gemm_gated, gate_up or mlp").capture_default_str();
+  app.add_option("--dtype", options->dtype, "fp32, fp16 or bf16").capture_default_str();
+  app.add_option("--layout", options->layout,
+                 "separate, gate_up, up_gate, interleaved_gate_up:B, interleaved_up_gate:B")
+      .capture_default_str();
+  app.add_option("--activation", options->activation, "Default: the model's, or silu");
+  app.add_option("--device", options->device, "auto, cpu or cuda").capture_default_str();
+  app.add_option("--impl", options->implementation,
+                 "Force an implementation by its name, or one of its kernels: NAME:KERNEL");
+  app.add_option("--biases", options->biases, "Bias vectors: gate (of a packed layout both halves'), up, down")
+      .delimiter(',');
+  app.add_flag("--batch-invariant", options->batch_invariant, "A row's bits hang on nothing but the row");
+  options->shape.add_to(app);
+  app.add_option("--tokens", options->tokens, "Numbers of tokens").delimiter(',').capture_default_str();
+  options->output.add_to(app);
   return {app, [options] { return explain(*options); }};
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/backend.hpp"
@@ -80,10 +79,10 @@ int info(const OutputOptions& output) {
 
 }  // namespace
 
-Command add_info(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("info", "Version, devices, and the implementations of each op");
+Command add_info(const App& root) {
+  const App app = root.add_subcommand("info", "Version, devices, and the implementations of each op");
   auto output = std::make_shared<OutputOptions>();
-  output->add_to(*app);
+  output->add_to(app);
   return {app, [output] { return info(*output); }};
 }
 

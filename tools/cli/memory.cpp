@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -115,15 +114,15 @@ int memory(const Options& options) {
 
 }  // namespace
 
-Command add_memory(CLI::App& root) {
-  CLI::App* app =
+Command add_memory(const App& root) {
+  const App app =
       root.add_subcommand("memory", "Activation memory that fusing saves, and the KV cache it makes room for");
   auto options = std::make_shared<Options>();
-  app->footer(help);
-  app->add_option("--model", options->model, "A preset, or all")->capture_default_str();
-  app->add_option("--chunk", options->chunk, "Tokens of a prefill chunk")->capture_default_str();
-  app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
-  options->output.add_to(*app);
+  app.footer(help);
+  app.add_option("--model", options->model, "A preset, or all").capture_default_str();
+  app.add_option("--chunk", options->chunk, "Tokens of a prefill chunk").capture_default_str();
+  app.add_option("--dtype", options->dtype, "fp32, fp16 or bf16").capture_default_str();
+  options->output.add_to(app);
   return {app, [options] { return memory(*options); }};
 }
 

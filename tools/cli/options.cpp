@@ -1,6 +1,5 @@
 #include "cli/options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <utility>
 
@@ -151,9 +150,9 @@ void require_other_file(const std::string& what, const std::string& file, const 
   }
 }
 
-void ShapeOptions::add_to(CLI::App& app) {
+void ShapeOptions::add_to(const App& app) {
   app.add_option("--model", model, "Take the sizes and the activation of this model");
-  app.add_option("--tp", tp, "Tensor parallelism: divides the model's intermediate size")->capture_default_str();
+  app.add_option("--tp", tp, "Tensor parallelism: divides the model's intermediate size").capture_default_str();
   app.add_option("--hidden-size", hidden_size, "D, in place of a model");
   app.add_option("--intermediate-size", intermediate_size, "F, in place of a model");
 }

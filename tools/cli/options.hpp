@@ -1,27 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/presets.hpp"
+#include "cli/app.hpp"
 #include "gatefold/gatefold.hpp"
-
-namespace CLI {
-class App;
-}
 
 // Options that several subcommands share, and the names of things. A wrong value throws checkpoint::InputError with one
 // line that names the option and the value.
 namespace gatefold::cli {
-
-// A subcommand: what it does is called once the command line has been parsed, and returns the exit code.
-struct Command {
-  CLI::App* app = nullptr;
-  std::function<int()> run;
-};
 
 const char* name_of(gatefold_op op);
 const char* name_of(gatefold_dtype dtype);
@@ -58,7 +48,7 @@ struct ShapeOptions {
   std::optional<std::int64_t> hidden_size;
   std::optional<std::int64_t> intermediate_size;
 
-  void add_to(CLI::App& app);
+  void add_to(const App& app);
 };
 
 struct Shape {

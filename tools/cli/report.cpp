@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 
@@ -152,9 +151,9 @@ std::string to_json(const Report& report) {
   return with_infinities_named({{"context", report.context}, {"rows", report.rows}}).dump(2) + "\n";
 }
 
-void OutputOptions::add_to(CLI::App& app, const std::string& name_of_file_option) {
+void OutputOptions::add_to(const App& app, const std::string& name_of_file_option) {
   file_option = name_of_file_option;
-  app.add_option("--format", format, "md, csv or json; infinity is \"inf\" there")->capture_default_str();
+  app.add_option("--format", format, "md, csv or json; infinity is \"inf\" there").capture_default_str();
   app.add_option(file_option, file, "Write the table to this file, whole or not at all, in place of stdout");
 }
 

@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/app.hpp"
 
 // What a subcommand prints: a table, and what is known about how it came about.
 namespace gatefold::cli {
@@ -33,7 +31,7 @@ struct OutputOptions {
   std::string file;
   std::string file_option = "--output";
 
-  void add_to(CLI::App& app, const std::string& name_of_file_option = "--output");
+  void add_to(const App& app, const std::string& name_of_file_option = "--output");
 
   // Called before any long work; they throw checkpoint::InputError.
   void validate() const;

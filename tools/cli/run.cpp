@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
@@ -143,29 +142,28 @@ int run(const RunOptions& options) {
 
 }  // namespace
 
-Command add_run(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("run", "Compute one layer of a checkpoint every way, check and time it");
+Command add_run(const App& root) {
+  const App app = root.add_subcommand("run", "Compute one layer of a checkpoint every way, check and time it");
   auto options = std::make_shared<RunOptions>();
-  app->footer(help);
-  app->add_option("checkpoint", options->checkpoint,
-                  "A .safetensors file, or a folder with model.safetensors or its index")
-      ->required();
-  app->add_option("--layer", options->layer, "Which layer")->capture_default_str();
-  app->add_option("--tokens", options->tokens, "Rows of x; default: those of --input, or 256");
-  app->add_option("--input", options->input,
-                  "A .safetensors file with x [tokens, hidden_size]; default: random normal");
-  app->add_option("--output", options->output, "Write h and y to this .safetensors file; -: stdout");
-  app->add_option("--activation", options->activation, "Default: what the checkpoint's config.json says");
-  app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation,
-                  "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
-  app->add_option("--seed", options->seed, "Of the random x; default: a new one");
-  app->add_option(
+  app.footer(help);
+  app.add_option("checkpoint", options->checkpoint,
+                 "A .safetensors file, or a folder with model.safetensors or its index")
+      .required();
+  app.add_option("--layer", options->layer, "Which layer").capture_default_str();
+  app.add_option("--tokens", options->tokens, "Rows of x; default: those of --input, or 256");
+  app.add_option("--input", options->input, "A .safetensors file with x [tokens, hidden_size]; default: random normal");
+  app.add_option("--output", options->output, "Write h and y to this .safetensors file; -: stdout");
+  app.add_option("--activation", options->activation, "Default: what the checkpoint's config.json says");
+  app.add_option("--device", options->device, "auto, cpu or cuda").capture_default_str();
+  app.add_option("--impl", options->implementation,
+                 "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
+  app.add_option("--seed", options->seed, "Of the random x; default: a new one");
+  app.add_option(
       "--check-rows", options->check_rows,
       "Rows to check at most, evenly spaced, the last among them; default: as many as take seconds, 16 at least");
-  app->add_flag("--whole-block", options->whole_block, "Time mlp as one op, with all weights resident at once");
-  options->timing.add_to(*app);
-  options->table.add_to(*app, "--report");
+  app.add_flag("--whole-block", options->whole_block, "Time mlp as one op, with all weights resident at once");
+  options->timing.add_to(app);
+  options->table.add_to(app, "--report");
   return {app, [options] { return run(*options); }};
 }
 

@@ -1,6 +1,5 @@
 #include "cli/swap_ffn.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -85,35 +84,35 @@ int init(const InitOptions& options) {
 
 }  // namespace
 
-Command add_swap_ffn_run(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("run", "Steps on tensors from files");
+Command add_swap_ffn_run(const App& parent) {
+  const App app = parent.add_subcommand("run", "Steps on tensors from files");
   auto options = std::make_shared<RunOptions>();
-  options->files.add_to(*app, true);
-  app->add_option("--output", options->output, "Safetensors file for delta of the last step, ram and stream_map")
-      ->required();
-  app->add_option("--steps", options->steps, "Steps, each on the same x")->capture_default_str();
-  options->table.add_to(*app, "--table");
+  options->files.add_to(app, true);
+  app.add_option("--output", options->output, "Safetensors file for delta of the last step, ram and stream_map")
+      .required();
+  app.add_option("--steps", options->steps, "Steps, each on the same x").capture_default_str();
+  options->table.add_to(app, "--table");
   return {app, [options] { return run(*options); }};
 }
 
-Command add_swap_ffn_init(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("init", "Writes random weights, state and input");
+Command add_swap_ffn_init(const App& parent) {
+  const App app = parent.add_subcommand("init", "Writes random weights, state and input");
   auto options = std::make_shared<InitOptions>();
-  app->add_option("--weights", options->weights, "Safetensors file to write")->required();
-  app->add_option("--state", options->state, "Safetensors file to write")->required();
-  app->add_option("--input", options->input, "Safetensors file to write")->required();
-  options->sizes.add_to(*app);
+  app.add_option("--weights", options->weights, "Safetensors file to write").required();
+  app.add_option("--state", options->state, "Safetensors file to write").required();
+  app.add_option("--input", options->input, "Safetensors file to write").required();
+  options->sizes.add_to(app);
   return {app, [options] { return init(*options); }};
 }
 
-Command add_swap_ffn(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("swap-ffn", "A recurrent-memory decode step built on the gated MLP");
-  app->require_subcommand(1);
+Command add_swap_ffn(const App& root) {
+  const App app = root.add_subcommand("swap-ffn", "A recurrent-memory decode step built on the gated MLP");
+  app.require_subcommand();
   auto commands = std::make_shared<std::vector<Command>>(
-      std::vector<Command>{add_swap_ffn_run(*app), add_swap_ffn_init(*app), add_swap_ffn_verify(*app),
-                           add_swap_ffn_bench(*app), add_swap_ffn_trace(*app)});
+      std::vector<Command>{add_swap_ffn_run(app), add_swap_ffn_init(app), add_swap_ffn_verify(app),
+                           add_swap_ffn_bench(app), add_swap_ffn_trace(app)});
   return {app, [commands] {
-            return std::ranges::find_if(*commands, [](const Command& c) { return c.app->parsed(); })->run();
+            return std::ranges::find_if(*commands, [](const Command& c) { return c.app.parsed(); })->run();
           }};
 }
 

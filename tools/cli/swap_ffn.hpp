@@ -5,10 +5,10 @@
 // The subcommands of swap-ffn.
 namespace gatefold::cli {
 
-Command add_swap_ffn_run(CLI::App& parent);
-Command add_swap_ffn_init(CLI::App& parent);
-Command add_swap_ffn_verify(CLI::App& parent);
-Command add_swap_ffn_bench(CLI::App& parent);
-Command add_swap_ffn_trace(CLI::App& parent);
+Command add_swap_ffn_run(const App& parent);
+Command add_swap_ffn_init(const App& parent);
+Command add_swap_ffn_verify(const App& parent);
+Command add_swap_ffn_bench(const App& parent);
+Command add_swap_ffn_trace(const App& parent);
 
 }  // namespace gatefold::cli

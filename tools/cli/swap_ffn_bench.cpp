@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -133,14 +132,14 @@ int bench(const BenchOptions& options) {
 
 }  // namespace
 
-Command add_swap_ffn_bench(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("bench", "The step's time beside the unfused one's and its products' alone");
+Command add_swap_ffn_bench(const App& parent) {
+  const App app = parent.add_subcommand("bench", "The step's time beside the unfused one's and its products' alone");
   auto options = std::make_shared<BenchOptions>();
-  options->sizes.add_to(*app);
-  app->remove_option(app->get_option("--batch"));
-  app->add_option("--batches", options->batches, "Sequences")->delimiter(',')->capture_default_str();
-  options->timing.add_to(*app);
-  options->output.add_to(*app);
+  options->sizes.add_to(app);
+  app.remove_option("--batch");
+  app.add_option("--batches", options->batches, "Sequences").delimiter(',').capture_default_str();
+  options->timing.add_to(app);
+  options->output.add_to(app);
   return {app, [options] { return bench(*options); }};
 }
 

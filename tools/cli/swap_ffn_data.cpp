@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -138,34 +137,34 @@ Bytes drawn(gatefold_dtype dtype, std::int64_t count, double deviation, std::uin
 
 }  // namespace
 
-void SwapFfnFiles::add_to(CLI::App& app, bool required) {
-  app.add_option("--weights", weights, "Safetensors file with core_embed ... decoder")->required(required);
-  app.add_option("--state", state, "Safetensors file with ram [B, C, 4, D] and stream_map [B, C]")->required(required);
-  app.add_option("--input", input, "Safetensors file with x [B, D]")->required(required);
-  app.add_option("--events", events, "Events of a step")->capture_default_str();
-  app.add_option("--k-ffn", k_ffn, "MLPs of an event")->capture_default_str();
-  app.add_option("--eps", eps, "Of the RMS norms")->capture_default_str();
+void SwapFfnFiles::add_to(const App& app, bool required) {
+  app.add_option("--weights", weights, "Safetensors file with core_embed ... decoder").required(required);
+  app.add_option("--state", state, "Safetensors file with ram [B, C, 4, D] and stream_map [B, C]").required(required);
+  app.add_option("--input", input, "Safetensors file with x [B, D]").required(required);
+  app.add_option("--events", events, "Events of a step").capture_default_str();
+  app.add_option("--k-ffn", k_ffn, "MLPs of an event").capture_default_str();
+  app.add_option("--eps", eps, "Of the RMS norms").capture_default_str();
   app.add_option("--dtype", dtype, "fp32, fp16 or bf16; default: the files', others convert them");
-  app.add_option("--device", device, "cpu or cuda")->capture_default_str();
+  app.add_option("--device", device, "cpu or cuda").capture_default_str();
   app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda; default: the device's");
 }
 
-void SwapFfnSizes::add_to(CLI::App& app) {
-  app.add_option("--batch", batch, "Sequences, B")->capture_default_str();
-  app.add_option("--hidden-size", desc.hidden_size, "D")->capture_default_str();
-  app.add_option("--intermediate-size", desc.intermediate_size, "F")->capture_default_str();
-  app.add_option("--cores", desc.cores, "C")->capture_default_str();
-  app.add_option("--core-embed-size", desc.core_embed_size, "E")->capture_default_str();
-  app.add_option("--router-width", desc.router_width, "R")->capture_default_str();
-  app.add_option("--collapse-heads", desc.collapse_heads, "K")->capture_default_str();
-  app.add_option("--collapse-width", desc.collapse_width, "Rc")->capture_default_str();
-  app.add_option("--events", desc.events, "Events of a step")->capture_default_str();
-  app.add_option("--k-ffn", desc.k_ffn, "MLPs of an event")->capture_default_str();
-  app.add_option("--eps", desc.eps, "Of the RMS norms")->capture_default_str();
-  app.add_option("--dtype", dtype, "fp32, fp16 or bf16")->capture_default_str();
-  app.add_option("--device", device, "cpu or cuda")->capture_default_str();
+void SwapFfnSizes::add_to(const App& app) {
+  app.add_option("--batch", batch, "Sequences, B").capture_default_str();
+  app.add_option("--hidden-size", desc.hidden_size, "D").capture_default_str();
+  app.add_option("--intermediate-size", desc.intermediate_size, "F").capture_default_str();
+  app.add_option("--cores", desc.cores, "C").capture_default_str();
+  app.add_option("--core-embed-size", desc.core_embed_size, "E").capture_default_str();
+  app.add_option("--router-width", desc.router_width, "R").capture_default_str();
+  app.add_option("--collapse-heads", desc.collapse_heads, "K").capture_default_str();
+  app.add_option("--collapse-width", desc.collapse_width, "Rc").capture_default_str();
+  app.add_option("--events", desc.events, "Events of a step").capture_default_str();
+  app.add_option("--k-ffn", desc.k_ffn, "MLPs of an event").capture_default_str();
+  app.add_option("--eps", desc.eps, "Of the RMS norms").capture_default_str();
+  app.add_option("--dtype", dtype, "fp32, fp16 or bf16").capture_default_str();
+  app.add_option("--device", device, "cpu or cuda").capture_default_str();
   app.add_option("--impl", impl, "The step by its name: cpu, or fused on cuda; default: the device's");
-  app.add_option("--seed", seed, "Of the data")->capture_default_str();
+  app.add_option("--seed", seed, "Of the data").capture_default_str();
 }
 
 SwapFfnDesc SwapFfnSizes::resolved() const {

@@ -10,13 +10,10 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "cli/aligned_bytes.hpp"
+#include "cli/app.hpp"
 #include "cli/options.hpp"
 #include "cli/report.hpp"
 #include "gatefold/swap_ffn.hpp"
-
-namespace CLI {
-class App;
-}
 
 // The tensors of a Swap-FFN step, from files or drawn, in memory of their own.
 namespace gatefold::cli {
@@ -31,7 +28,7 @@ struct SwapFfnFiles {
   std::int64_t k_ffn = 2;
   double eps = 1e-6;
 
-  void add_to(CLI::App& app, bool required);
+  void add_to(const App& app, bool required);
 
   // What is read; "" is none.
   std::array<std::pair<const char*, std::string>, 3> by_option() const {
@@ -52,7 +49,7 @@ struct SwapFfnSizes {
   static constexpr std::array<const char*, 9> of_random_data{
       "--batch",        "--hidden-size",    "--intermediate-size", "--cores", "--core-embed-size",
       "--router-width", "--collapse-heads", "--collapse-width",    "--seed"};
-  void add_to(CLI::App& app);
+  void add_to(const App& app);
   SwapFfnDesc resolved() const;  // throws checkpoint::InputError, or Error for sizes that no plan takes
 };
 

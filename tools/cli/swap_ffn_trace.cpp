@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -213,16 +212,16 @@ int trace(const TraceOptions& options) {
 
 }  // namespace
 
-Command add_swap_ffn_trace(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("trace", "Where a step's time goes, fused and unfused, pass by pass");
+Command add_swap_ffn_trace(const App& parent) {
+  const App app = parent.add_subcommand("trace", "Where a step's time goes, fused and unfused, pass by pass");
   auto options = std::make_shared<TraceOptions>();
-  options->sizes.add_to(*app);
-  app->add_option("--steps", options->steps, "Steps that are timed")->capture_default_str();
-  app->add_option(
+  options->sizes.add_to(app);
+  app.add_option("--steps", options->steps, "Steps that are timed").capture_default_str();
+  app.add_option(
       "--ncu", options->ncu,
       "A CSV of Nsight Compute with a step's kernels (ncu --csv --page raw), or with its whole steps (--replay-mode "
       "app-range), whose DRAM bytes and utilisation join the rows");
-  options->output.add_to(*app);
+  options->output.add_to(app);
   return {app, [options] { return trace(*options); }};
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -172,26 +171,24 @@ int verify(const Options& options) {
 
 }  // namespace
 
-Command add_swap_ffn_verify(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("verify", "Steps against the reference in double precision");
+Command add_swap_ffn_verify(const App& parent) {
+  const App app = parent.add_subcommand("verify", "Steps against the reference in double precision");
   auto options = std::make_shared<Options>();
   options->sizes.desc.hidden_size = 256;
   options->sizes.desc.intermediate_size = 1024;
   options->sizes.desc.cores = 64;
-  app->footer(help);
-  options->sizes.add_to(*app);
-  std::vector<CLI::Option*> of_random_data;
-  for (const char* name : SwapFfnSizes::of_random_data) of_random_data.push_back(app->get_option(name));
-  CLI::Option* weights =
-      app->add_option("--weights", options->files.weights, "With --state and --input: files in place of random data");
-  for (CLI::Option* option : of_random_data) weights->excludes(option);  // sizes come from the tensors
-  app->add_option("--state", options->files.state, "Safetensors file");
-  app->add_option("--input", options->files.input, "Safetensors file");
-  app->add_option("--steps", options->steps, "Steps")->capture_default_str();
-  app->add_flag("!--events-only", options->whole, "Leave out the reference's own trajectory");
-  options->output.add_to(*app);
+  app.footer(help);
+  options->sizes.add_to(app);
+  const Option weights =
+      app.add_option("--weights", options->files.weights, "With --state and --input: files in place of random data");
+  for (const char* name : SwapFfnSizes::of_random_data) weights.excludes(app.option(name));  // the tensors have sizes
+  app.add_option("--state", options->files.state, "Safetensors file");
+  app.add_option("--input", options->files.input, "Safetensors file");
+  app.add_option("--steps", options->steps, "Steps").capture_default_str();
+  app.add_flag("!--events-only", options->whole, "Leave out the reference's own trajectory");
+  options->output.add_to(app);
   return {app, [app, options] {
-            options->dtype_given = app->count("--dtype") > 0;
+            options->dtype_given = app.given("--dtype");
             return verify(*options);
           }};
 }

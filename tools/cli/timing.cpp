@@ -1,6 +1,5 @@
 #include "cli/timing.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -52,9 +51,9 @@ class Timed {
 
 }  // namespace
 
-void TimingOptions::add_to(CLI::App& app) {
-  app.add_option("--rounds", rounds, "Rounds in which the ways are timed by turns")->capture_default_str();
-  app.add_option("--min-time", min_time_ms, "Milliseconds per way and round, at least")->capture_default_str();
+void TimingOptions::add_to(const App& app) {
+  app.add_option("--rounds", rounds, "Rounds in which the ways are timed by turns").capture_default_str();
+  app.add_option("--min-time", min_time_ms, "Milliseconds per way and round, at least").capture_default_str();
 }
 
 void TimingOptions::validate() const {

@@ -5,11 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/app.hpp"
 #include "cli/backend.hpp"
-
-namespace CLI {
-class App;
-}
 
 // Times that can be compared: in one process, the participants take turns in rounds.
 namespace gatefold::cli {
@@ -18,7 +15,7 @@ struct TimingOptions {
   int rounds = 7;
   double min_time_ms = 60.0;  // of each participant in each round, or one call where that takes longer
 
-  void add_to(CLI::App& app);
+  void add_to(const App& app);
   void validate() const;  // throws checkpoint::InputError
 };
 

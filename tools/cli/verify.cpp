@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -208,23 +207,23 @@ int verify(Options options) {
 
 }  // namespace
 
-Command add_verify(CLI::App& root) {
-  CLI::App* app =
+Command add_verify(const App& root) {
+  const App app =
       root.add_subcommand("verify", "How far fused and unfused results are from each other and from the truth");
   auto options = std::make_shared<Options>();
-  app->footer(help);
-  app->add_option("--sizes", options->sizes, "M = N = K; default: 256,512,1024 on a CPU, 1024 ... 65536 on a GPU")
-      ->delimiter(',');
-  app->add_option("--iterations", options->iterations, "Fresh matrices each time")->capture_default_str();
-  app->add_option("--dtype", options->dtype, "fp32, fp16 or bf16")->capture_default_str();
-  app->add_option("--layout", options->layout, "How the weights lie")->capture_default_str();
-  app->add_option("--activation", options->activation, "One of the library's activations")->capture_default_str();
-  app->add_option("--device", options->device, "auto, cpu or cuda")->capture_default_str();
-  app->add_option("--impl", options->implementation,
-                  "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
-  app->add_flag("--bias", options->bias, "With biases of gate and up");
-  app->add_option("--seed", options->seed, "Of the first iteration")->capture_default_str();
-  options->output.add_to(*app);
+  app.footer(help);
+  app.add_option("--sizes", options->sizes, "M = N = K; default: 256,512,1024 on a CPU, 1024 ... 65536 on a GPU")
+      .delimiter(',');
+  app.add_option("--iterations", options->iterations, "Fresh matrices each time").capture_default_str();
+  app.add_option("--dtype", options->dtype, "fp32, fp16 or bf16").capture_default_str();
+  app.add_option("--layout", options->layout, "How the weights lie").capture_default_str();
+  app.add_option("--activation", options->activation, "One of the library's activations").capture_default_str();
+  app.add_option("--device", options->device, "auto, cpu or cuda").capture_default_str();
+  app.add_option("--impl", options->implementation,
+                 "Force this implementation, or one of its kernels (NAME:KERNEL), for the ops that have it");
+  app.add_flag("--bias", options->bias, "With biases of gate and up");
+  app.add_option("--seed", options->seed, "Of the first iteration").capture_default_str();
+  options->output.add_to(app);
   return {app, [options] { return verify(*options); }};
 }
 
