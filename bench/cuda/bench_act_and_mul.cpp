@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,7 +24,7 @@ struct Shape {
 };
 
 // The bars of the element-wise kernel, and the shapes around them that a serving engine meets.
-const std::vector<Shape> shapes{
+constexpr Shape shapes[] = {
     {GATEFOLD_DTYPE_FP32, 2048, 8192},   {GATEFOLD_DTYPE_FP32, 8192, 8192},   {GATEFOLD_DTYPE_FP32, 32768, 8192},
     {GATEFOLD_DTYPE_BF16, 8192, 14336},  {GATEFOLD_DTYPE_BF16, 65536, 14336}, {GATEFOLD_DTYPE_FP16, 8192, 14336},
     {GATEFOLD_DTYPE_BF16, 16384, 28672},
@@ -144,8 +143,7 @@ void run(int argc, char** argv) {
   RoundOptions options;
   std::string json;
   parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }},
-                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
+                {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
   const char* why = nullptr;
   if (gatefold_device_count(GATEFOLD_DEVICE_CUDA, &why) == 0) throw std::runtime_error(std::string("no GPU: ") + why);
   std::printf("| dtype | tokens | F | provider | us | p10 | p90 | GB/s | x copy | x eager |\n");

@@ -1,7 +1,8 @@
 // A whole gated MLP for few tokens, in CUDA graphs that go through several layers' weights, so that these come from
 // memory: by cuBLASLt (tuned) with act_and_mul between its products, by Gatefold, and merely reading the weights, in
 // rounds. A table goes to stdout, rows as JSON to the file named by --json.
-//     bench_decode [--json FILE] [--rounds N] [--model NAME] [--tokens N,N...] [--implementation NAME,NAME...]
+//     bench_decode [--json FILE] [--rounds N] [--model NAME | --sizes DxF] [--tokens N,N...]
+//                  [--implementation NAME,NAME...]
 // --implementation: each is forced for both products (GATEFOLD_IMPL); "" is the library's own choice, batch-invariant
 // that of a plan by which a row's bits hang on nothing but the row.
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <gatefold/gatefold.hpp>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,7 @@ namespace gatefold::bench {
 namespace {
 
 struct Model {
-  const char* name;
+  std::string name;
   std::int64_t hidden_size;        // D
   std::int64_t intermediate_size;  // F
 
@@ -33,10 +35,23 @@ struct Model {
   int layers() const { return static_cast<int>(std::max<std::int64_t>(2, 640'000'000 / weight_bytes())); }
 };
 
-constexpr Model models[] = {{"llama3.2-1b", 2048, 8192},
+// The Llamas, or the one of them that is named, or the one whose sizes are given.
+std::vector<Model> chosen_models(const std::string& name, const std::string& sizes) {
+  if (!sizes.empty()) {
+    if (!name.empty()) throw std::invalid_argument("--model " + name + " was given together with --sizes: give one");
+    const std::size_t between = std::min(sizes.find('x'), sizes.size() - 1);
+    return {{sizes, whole_number("--sizes, D", sizes.substr(0, between), 1),
+             whole_number("--sizes, F", sizes.substr(between + 1), 1)}};
+  }
+  std::vector<Model> models{{"llama3.2-1b", 2048, 8192},
                             {"llama3.1-8b", 4096, 14336},
                             {"llama3.1-70b", 8192, 28672},
                             {"llama3.1-405b", 16384, 53248}};
+  if (name.empty()) return models;
+  std::erase_if(models, [&](const Model& m) { return m.name != name; });
+  if (models.empty()) throw std::invalid_argument("--model: \"" + name + "\" is none of the models here: give --sizes");
+  return models;
+}
 
 std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(2 * elements); }
 
@@ -198,27 +213,29 @@ std::vector<std::string> parts_of(const std::string& text) {
 
 void run(int argc, char** argv) {
   std::string json;
-  std::string only;
+  std::string model;
+  std::string sizes;
   std::string tokens = "1,2,4,8,16,32,64";
   std::string implementations;
   RoundOptions options{9, 20.0};
   parse_options(argc, argv, 1,
                 {{"--json", [&](const char* value) { json = value; }},
-                 {"--model", [&](const char* value) { only = value; }},
+                 {"--model", [&](const char* value) { model = value; }},
+                 {"--sizes", [&](const char* value) { sizes = value; }},
                  {"--tokens", [&](const char* value) { tokens = value; }},
                  {"--implementation", [&](const char* value) { implementations = value; }},
-                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
+                 count_option("--rounds", options.rounds, 1)});
+  const std::vector<Model> models = chosen_models(model, sizes);
+  std::vector<std::int64_t> counts;
+  for (const std::string& count : parts_of(tokens)) counts.push_back(whole_number("--tokens", count, 1));
   const CublasLt library;
   std::vector<Row> rows;
-  std::vector<std::int64_t> counts;
-  for (const std::string& count : parts_of(tokens)) counts.push_back(std::max(1LL, std::atoll(count.c_str())));
   std::printf("| model | tokens | way | us a layer | x cuBLASLt | of reading |\n|---|---|---|---|---|---|\n");
   for (const Model& m : models) {
-    if (!only.empty() && only != m.name) continue;
     const Tensors tensors(m, *std::ranges::max_element(counts));
     for (const std::int64_t count : counts) {
       for (const Row& r : measure(library, m, tensors, count, parts_of(implementations), options)) {
-        std::printf("| %s | %lld | %s | %.2f | %.3f | %.3f |\n", m.name, static_cast<long long>(r.tokens),
+        std::printf("| %s | %lld | %s | %.2f | %.3f | %.3f |\n", m.name.c_str(), static_cast<long long>(r.tokens),
                     r.way.c_str(), r.microseconds, r.ratio, r.reading);
         rows.push_back(r);
       }
@@ -232,7 +249,8 @@ void run(int argc, char** argv) {
                  "{\"op\": \"mlp\", \"model\": \"%s\", \"tokens\": %lld, \"dtype\": \"bf16\", \"layout\": \"gate_up\", "
                  "\"provider\": \"%s\", \"time_us\": %.3f, \"ratio_vs_unfused\": %.4f, "
                  "\"fraction_of_read_bandwidth\": %.4f}",
-                 r.model->name, static_cast<long long>(r.tokens), r.way.c_str(), r.microseconds, r.ratio, r.reading);
+                 r.model->name.c_str(), static_cast<long long>(r.tokens), r.way.c_str(), r.microseconds, r.ratio,
+                 r.reading);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <gatefold/gatefold.hpp>
 #include <optional>
@@ -137,8 +136,8 @@ Options read_options(int argc, char** argv) {
   Options options;
   parse_options(argc, argv, 1,
                 {{"--json", [&](const char* value) { options.json = value; }},
-                 {"--bursts", [&](const char* value) { options.bursts = std::max(1, std::atoi(value)); }},
-                 {"--calls", [&](const char* value) { options.calls = std::clamp(std::atoi(value), 1, 256); }}});
+                 count_option("--bursts", options.bursts, 1),
+                 count_option("--calls", options.calls, 1, 256)});
   return options;
 }
 

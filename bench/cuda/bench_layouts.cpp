@@ -4,7 +4,6 @@
 //     bench_layouts [--json FILE] [--rounds N]
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <gatefold/gatefold.hpp>
 #include <memory>
 #include <string>
@@ -126,8 +125,7 @@ void run(int argc, char** argv) {
   std::string json;
   RoundOptions options{15, 60.0};  // nine left up to 1.5 % of luck in a case
   parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }},
-                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
+                {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
   std::vector<Row> rows;
   std::printf("| model | tokens | weights | implementation | us | x [gate; up] |\n|---|---|---|---|---|---|\n");
   for (const Shape& shape : shapes) {

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -221,9 +220,9 @@ Options options_of(int argc, char** argv) {
   parse_options(argc, argv, 2,
                 {{"--json", [&](const char* value) { options.json = value; }},
                  {"--again", [&](const char* value) { options.again = value; }},
-                 {"--rounds", [&](const char* value) { options.rounds.rounds = std::max(1, std::atoi(value)); }},
-                 {"--milliseconds", [&](const char* value) { options.rounds.milliseconds = std::atof(value); }},
-                 {"--seconds", [&](const char* value) { options.seconds = std::atof(value); }}});
+                 count_option("--rounds", options.rounds.rounds, 1),
+                 time_option("--milliseconds", options.rounds.milliseconds),
+                 time_option("--seconds", options.seconds)});
   return options;
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -80,8 +79,7 @@ void run(int argc, char** argv) {
   std::string json;
   RoundOptions options{7, 200.0};
   parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }},
-                 {"--rounds", [&](const char* value) { options.rounds = std::max(1, std::atoi(value)); }}});
+                {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
   const std::vector<Row> rows = measure(options);
   std::printf("| loop | TFLOP/s |\n|---|---|\n");
   for (const Row& row : rows) std::printf("| %s | %.1f |\n", row.name.c_str(), row.teraflops);

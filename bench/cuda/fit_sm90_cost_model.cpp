@@ -144,9 +144,9 @@ Quality quality_of(const Model& model, const std::vector<TileCell>& cells) {
 }
 
 // Of `steps` changes of one to three figures by some steps, those that lessen the loss.
-Model fitted(Model model, const std::vector<TileCell>& cells, int steps, unsigned seed) {
+Model fitted(Model model, const std::vector<TileCell>& cells, int steps, int seed) {
   const std::vector<Figure> figures = figures_of(model);
-  std::mt19937 random(seed);
+  std::mt19937 random(static_cast<unsigned>(seed));
   std::normal_distribution<double> normal;
   double least = quality_of(model, cells).loss;
   for (int i = 0; i < steps; ++i) {
@@ -189,15 +189,14 @@ void print(const char* what, const Model& model, const std::vector<TileCell>& ce
 void run(int argc, char** argv) {
   if (argc < 2) throw std::invalid_argument("the first argument is a file of bench_sm90_tiles");
   int steps = 20000;
-  unsigned seed = 0;
-  bool holdout = false;
-  parse_options(argc, argv, 2,
-                {{"--steps", [&](const char* value) { steps = std::max(0, std::atoi(value)); }},
-                 {"--seed", [&](const char* value) { seed = static_cast<unsigned>(std::atoi(value)); }},
-                 {"--holdout", [&](const char* value) { holdout = std::atoi(value) != 0; }}});
+  int seed = 0;
+  int holdout = 0;
+  parse_options(
+      argc, argv, 2,
+      {count_option("--steps", steps, 0), count_option("--seed", seed, 0), count_option("--holdout", holdout, 0, 1)});
   TileMeasurement measurement = read_tile_measurement(argv[1]);
   std::vector<TileCell> rest;
-  if (holdout) rest = take_every_other_shape(measurement.cells);
+  if (holdout != 0) rest = take_every_other_shape(measurement.cells);
   const Model before = compiled_model();
   for (const Kernel& kernel : before.kernels) {
     if (!measurement.kernels.contains(name(kernel.config))) {
@@ -205,9 +204,9 @@ void run(int argc, char** argv) {
     }
   }
   print("compiled", before, measurement.cells);
-  Model model = fitted(holdout ? rough_model() : before, measurement.cells, steps, seed);
+  Model model = fitted(holdout != 0 ? rough_model() : before, measurement.cells, steps, seed);
   print("fitted", model, measurement.cells);
-  if (holdout) print("fitted, on the other shapes", model, rest);
+  if (holdout != 0) print("fitted, on the other shapes", model, rest);
   for (const Figure& f : figures_of(model)) {
     std::printf("  %-30s %g x %g\n", f.name.c_str(), f.of(model, f.index) / f.unit, f.unit);
   }

@@ -3,10 +3,13 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <ctime>
 #include <exception>
 #include <gatefold/gatefold.hpp>
 #include <stdexcept>
+#include <system_error>
 
 #include "rounds.hpp"
 
@@ -20,6 +23,10 @@ std::string utc_now() {
   gmtime_r(&now, &utc);
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return date;
+}
+
+[[noreturn]] void refuse(std::string_view what, std::string_view text, const std::string& wanted) {
+  throw std::invalid_argument(std::string(what) + ": \"" + std::string(text) + "\" is not " + wanted);
 }
 
 }  // namespace
@@ -36,6 +43,29 @@ void parse_options(int argc, char** argv, int first, const std::vector<Option>& 
     if (i + 1 == argc) throw std::invalid_argument(name + " lacks its value");
     option->take(argv[i + 1]);
   }
+}
+
+std::int64_t whole_number(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end || number < least || number > most) {
+    refuse(what, text, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return number;
+}
+
+Option count_option(std::string_view name, int& value, int least, int most) {
+  return {name, [=, &value](const char* text) { value = static_cast<int>(whole_number(name, text, least, most)); }};
+}
+
+Option time_option(std::string_view name, double& value) {
+  return {name, [=, &value](const char* text) {
+            const std::string_view all = text;
+            const auto [stop, error] = std::from_chars(all.data(), all.data() + all.size(), value);
+            const bool number = error == std::errc{} && stop == all.data() + all.size();
+            if (!number || !std::isfinite(value) || value <= 0.0) refuse(name, all, "a time above zero");
+          }};
 }
 
 ResultFile::ResultFile(const std::string& path, int argc, char** argv) : file_(std::fopen(path.c_str(), "w")) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,15 @@ struct Option {
 // argv[first], ...: names, each followed by its value. Throws std::invalid_argument for a name that is not among the
 // options or has no value.
 void parse_options(int argc, char** argv, int first, const std::vector<Option>& options);
+
+// The whole number from `least` to `most` that a text is. Throws std::invalid_argument, which names `what` and the
+// text, where it is none.
+std::int64_t whole_number(std::string_view what, std::string_view text, std::int64_t least,
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+// Options with such a value, and with one that is finite and above zero.
+Option count_option(std::string_view name, int& value, int least, int most = std::numeric_limits<int>::max());
+Option time_option(std::string_view name, double& value);
 
 // A file {"context": {...}, "rows": [...]}: what ran, when, on which GPU, by which command.
 class ResultFile {

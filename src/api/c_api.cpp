@@ -157,6 +157,7 @@ int gatefold_plan_candidate(const gatefold_plan* plan, int64_t tokens, int index
   const gatefold_status status = guarded([&]() -> Status {
     const std::int64_t run_tokens = at_least_none(tokens);
     thread_strings().answer = plan->selection.reason(i, run_tokens);
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a name is a literal
     *candidate = {.name = candidates[i].implementation->name().data(),
                   .chosen = &candidates[i] == &plan->selection.choose(run_tokens) ? 1 : 0,
                   .eligible = candidates[i].verdict.eligible ? 1 : 0,

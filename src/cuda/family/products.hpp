@@ -155,7 +155,7 @@ class FamilyProducts final : public Implementation {
  public:
   using Kernel = typename Family::Kernel;
 
-  explicit FamilyProducts(Family family) : family_(std::move(family)) {}
+  explicit FamilyProducts(Family family) noexcept : family_(std::move(family)) {}
 
   std::string_view name() const override { return family_.name(); }
 
