@@ -25,7 +25,6 @@ using nlohmann::ordered_json;
 constexpr const char* config_name = "config.json";
 constexpr const char* single_name = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
-const Metadata file_metadata{{"format", "pt"}};
 
 struct WeightSpec {
   TensorSpec tensor;
@@ -111,7 +110,8 @@ class Generator {
     std::vector<TensorSpec> specs;
     specs.reserve(weights.size());
     for (const WeightSpec& weight : weights) specs.push_back(weight.tensor);
-    SafetensorsWriter writer((target.folder() / name).string(), target.new_file(name), specs, file_metadata);
+    SafetensorsWriter writer((target.folder() / name).string(), target.new_file(name), specs,
+                             Metadata{{"format", "pt"}});
     for (const WeightSpec& weight : weights) append(writer, weight);
     return std::move(writer).finish();
   }

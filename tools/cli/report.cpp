@@ -123,7 +123,7 @@ std::string to_markdown(const Report& report) {
     }
     out += "|\n";
   }
-  if (!report.notes.empty()) out += "\n";
+  if (!report.notes.empty()) out += '\n';
   for (const std::string& note : report.notes) out += note + "\n";
   return out;
 }

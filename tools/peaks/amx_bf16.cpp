@@ -55,7 +55,7 @@ float multiply_tiles(const std::byte* operands, std::int64_t passes) {
   return total;
 }
 
-constexpr ProductLoop product_loop(const char* name, int products) {
+constexpr ProductLoop product_loop(const char* name, int products) noexcept {
   return {name, Operands::bf16, steps * 4 * tile_bytes, steps * 4 * flops_of_tile / products, multiply_tiles};
 }
 

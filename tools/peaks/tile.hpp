@@ -55,7 +55,7 @@ float multiply_tile(const std::byte* operands, std::int64_t passes) {
 }
 
 template <class Set>
-constexpr ProductLoop product_loop(const char* instruction_set, Operands operands) {
+constexpr ProductLoop product_loop(const char* instruction_set, Operands operands) noexcept {
   return {instruction_set, operands, operand_bytes<Set>, flops_of_pass<Set>, multiply_tile<Set>};
 }
 
