@@ -39,7 +39,8 @@ struct Model {
 std::vector<Model> chosen_models(const std::string& name, const std::string& sizes) {
   if (!sizes.empty()) {
     if (!name.empty()) throw std::invalid_argument("--model " + name + " was given together with --sizes: give one");
-    const std::size_t between = std::min(sizes.find('x'), sizes.size() - 1);
+    const std::size_t between = sizes.find('x');
+    if (between == std::string::npos) throw std::invalid_argument("--sizes: \"" + sizes + "\" is not two sizes, DxF");
     return {{sizes, whole_number("--sizes, D", sizes.substr(0, between), 1),
              whole_number("--sizes, F", sizes.substr(between + 1), 1)}};
   }

@@ -123,7 +123,7 @@ void write_row(std::FILE* file, const Row& r) {
 
 void run(int argc, char** argv) {
   std::string json;
-  RoundOptions options{15, 60.0};  // nine left up to 1.5 % of luck in a case
+  RoundOptions options{15, 60.0};  // with nine rounds a case still varied by 1.5 %
   parse_options(argc, argv, 1,
                 {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
   std::vector<Row> rows;

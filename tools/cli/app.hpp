@@ -59,7 +59,7 @@ struct Command {
 };
 
 // The subcommand's exit code. Prints the help or the version where the command line asks for it; throws
-// checkpoint::InputError with one line where it is wrong.
+// std::runtime_error, of one line, where it is wrong.
 int run_command_line(int argc, char** argv, const std::string& version,
                      const std::function<std::vector<Command>(const App&)>& add_commands);
 
