@@ -163,7 +163,9 @@ class Epilogue {
       if constexpr (exact) {
         params_.exact.dispatch(gate_with);
       } else {
-        params_.combine.dispatch(gate_with);
+        // Under even_odd a thread's two outputs are of two tokens, and a token's bits are its own.
+        params_.combine.template dispatch<C.gating == Gating::even_odd ? Reciprocals::own : Reciprocals::shared>(
+            gate_with);
       }
     }
   }
