@@ -21,8 +21,8 @@
 // They are added in the order of the warps, whatever T is: a token's bits depend on its row of x alone.
 namespace gatefold::cuda::decode {
 
-// The loads: brings one warp's weights, group after group and tile after tile, `stages` groups ahead. Eight lanes copy
-// a line of 128 bytes at a time.
+// The loads: brings one warp's weights, group after group and tile after tile, `stages` groups ahead. As many lanes as
+// a row of a group has pieces of 16 bytes copy it at a time.
 template <Product product, Config config>
 class WeightRing {
  public:
@@ -32,7 +32,7 @@ class WeightRing {
         ring_(shared_address(shared) + warp() * config.stages * config.stage_bytes()),
         table_(reinterpret_cast<const std::byte**>(shared + config.ring_bytes()) + warp() * config.rows()),
         tile_(static_cast<int>(blockIdx.x)),
-        at_(warp() * Config::group_elements) {
+        at_(Config::first_group(warp())) {
     find_rows();
   }
 
@@ -55,19 +55,20 @@ class WeightRing {
   // Always one group of copies, an empty one past the end, so that waiting can count them.
   __device__ __forceinline__ void fetch(int stage) {
     if (tile_ < p_.tiles && at_ < p_.depth) {
-      const int chunk = lane() % 8;
+      constexpr int rows_at_once = 32 / config.line_chunks();
+      const int chunk = lane() % config.line_chunks();
       const int k = at_ + chunk * Config::chunk_elements;
       const bool inside = k < p_.depth;
       const std::int64_t offset = inside ? std::int64_t{k} * Config::element_bytes : 0;
-      const int row = lane() / 8;
-      const std::uint32_t to = ring_ + stage * config.stage_bytes() + row * Config::line_bytes + place(row, chunk);
+      const int row = lane() / config.line_chunks();
+      const std::uint32_t to = ring_ + stage * config.stage_bytes() + row * config.line_bytes() + place(row, chunk);
 #pragma unroll
-      for (int i = 0; i < config.rows() / 4; ++i) {
-        copy_async_16(to + i * 4 * Config::line_bytes, table_[i * 4 + row] + offset, inside ? 16 : 0, policy_);
+      for (int i = 0; i < config.rows(); i += rows_at_once) {
+        copy_async_16(to + i * config.line_bytes(), table_[i + row] + offset, inside ? 16 : 0, policy_);
       }
-      at_ += Config::warps * Config::group_elements;
+      at_ = config.next_group(at_);
       if (at_ >= p_.depth) {
-        at_ = warp() * Config::group_elements;
+        at_ = Config::first_group(warp());
         tile_ += static_cast<int>(gridDim.x);
         find_rows();
       }
@@ -84,17 +85,23 @@ class WeightRing {
   // This lane's 16 bytes of row g, or g + 8, of 16 rows.
   __device__ __forceinline__ uint4 read(int stage, int row_group, int eight, int step) const {
     const int row = row_group * 16 + eight * 8 + lane() / 4;
-    return load_shared(ring_ + stage * config.stage_bytes() + row * Config::line_bytes +
+    return load_shared(ring_ + stage * config.stage_bytes() + row * config.line_bytes() +
                        place(row, step * 4 + lane() % 4));
   }
 
  private:
-  // The first tile's first groups.
+  // The first tile's first groups, to L2.
   __device__ void prefetch() const {
     if (tile_ >= p_.tiles) return;
-    for (int i = lane(); i < config.rows() * config.stages; i += 32) {
-      const int k = at_ + i / config.rows() * Config::warps * Config::group_elements;
-      if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * Config::element_bytes);
+    constexpr int line_elements = 128 / Config::element_bytes;  // which one instruction brings
+    int at = at_;
+#pragma unroll
+    for (int stage = 0; stage < config.stages; ++stage) {
+      for (int i = lane(); i < config.rows() * config.group_elements() / line_elements; i += 32) {
+        const int k = at + i / config.rows() * line_elements;
+        if (k < p_.depth) prefetch_line(table_[i % config.rows()] + std::int64_t{k} * Config::element_bytes);
+      }
+      at = config.next_group(at);
     }
   }
 
@@ -126,38 +133,47 @@ class WeightRing {
 };
 
 // This lane's part of x: token g of each group of eight, zeros where there is none.
-template <int token_groups>
+template <Config config>
 class Tokens {
  public:
   __device__ Tokens(const Arguments& p, std::int64_t first_token) : depth_(p.depth) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-    for (int n = 0; n < token_groups; ++n) {
+    for (int n = 0; n < config.token_groups; ++n) {
       const std::int64_t token = first_token + n * 8 + lane / 4;
       x_[n] = token < p.tokens ? p.x + token * p.x_stride + lane % 4 * 16 : nullptr;
     }
     q_ = lane % 4;
   }
 
-  __device__ __forceinline__ void read(int at, uint4 (&x)[Config::steps][token_groups]) const {
+  __device__ __forceinline__ void read(int at, uint4 (&x)[config.steps][config.token_groups]) const {
 #pragma unroll
-    for (int step = 0; step < Config::steps; ++step) {
+    for (int step = 0; step < config.steps; ++step) {
       const int k = at + step * Config::step_elements;
       const bool inside = k + q_ * Config::chunk_elements < depth_;
 #pragma unroll
-      for (int n = 0; n < token_groups; ++n) {
+      for (int n = 0; n < config.token_groups; ++n) {
         x[step][n] = load_or_zero(inside && x_[n] != nullptr, x_[n] + std::int64_t{k} * Config::element_bytes);
       }
     }
   }
 
  private:
-  const std::byte* x_[token_groups];
+  const std::byte* x_[config.token_groups];
   int depth_;
   int q_;
 };
 
-// The epilogue: adds up the warps' sums of a tile, in their order, and stores the tile's columns.
+template <int steps, int token_groups>
+__device__ __forceinline__ void copy(const uint4 (&from)[steps][token_groups], uint4 (&to)[steps][token_groups]) {
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int n = 0; n < token_groups; ++n) to[step][n] = from[step][n];
+  }
+}
+
+// The epilogue: adds up the warps' sums of eight tokens of a tile, in the warps' order, and stores the tile's columns.
 template <class Element, Product product, Config config>
 struct Epilogue {
   static __device__ __forceinline__ void store(const Arguments& p, int tile, std::int64_t first_token,
@@ -172,7 +188,7 @@ struct Epilogue {
       return sum;
     };
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < config.tokens() * columns; i += Config::threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < Config::tokens_at_once * columns; i += Config::threads) {
       const int token = i / columns;
       const int j = i % columns;
       const std::int64_t column = std::int64_t{tile} * columns + j;
@@ -187,8 +203,7 @@ struct Epilogue {
 // Shape: a type that names what the kernel is made of: config, Element, product, Loads, Epilogue (launch.cuh). nvcc
 // does not take a value of class type as a kernel's template argument.
 template <class Shape>
-__global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
-    decode_kernel(const __grid_constant__ Arguments p) {
+__global__ void __launch_bounds__(Config::threads, 1) decode_kernel(const __grid_constant__ Arguments p) {
   constexpr Config config = Shape::config;
   extern __shared__ __align__(128) std::byte shared[];
   auto* const sums = reinterpret_cast<float*>(shared + config.ring_bytes() + config.table_bytes());
@@ -201,19 +216,29 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
   ring.wait_for_previous_grid();
   ptx::launch_next_grid();
   ring.begin_after_wait();
-  const Tokens<config.token_groups> tokens(p, first_token);
+  const Tokens<config> tokens(p, first_token);
+  // x comes from L2 where L1 doesn't hold it: a group ahead, so that no slot of the ring waits for it.
+  uint4 next_x[config.steps][config.token_groups];
+  if (config.reads_ahead()) tokens.read(Config::first_group(warp), next_x);
 
   int stage = 0;
   int buffer = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles; tile += static_cast<int>(gridDim.x)) {
     // rows g, g, g + 8, g + 8 of 16; tokens 2 q, 2 q + 1, 2 q, 2 q + 1 of 8
     float acc[config.row_groups][config.token_groups][4] = {};
-    for (int at = warp * Config::group_elements; at < p.depth; at += Config::warps * Config::group_elements) {
-      uint4 x[Config::steps][config.token_groups];
-      tokens.read(at, x);
+    int next = 0;
+    for (int at = Config::first_group(warp); at < p.depth; at = next) {
+      next = config.next_group(at);
+      uint4 x[config.steps][config.token_groups];
+      if constexpr (config.reads_ahead()) {
+        copy(next_x, x);
+        tokens.read(next < p.depth ? next : Config::first_group(warp), next_x);
+      } else {
+        tokens.read(at, x);
+      }
       ring.wait();
 #pragma unroll
-      for (int step = 0; step < Config::steps; ++step) {
+      for (int step = 0; step < config.steps; ++step) {
 #pragma unroll
         for (int m = 0; m < config.row_groups; ++m) {
           const uint4 first = ring.read(stage, m, 0, step);
@@ -231,22 +256,23 @@ __global__ void __launch_bounds__(Config::threads, Shape::config.blocks)
       stage = (stage + 1) % config.stages;
     }
 
-    // [warps][tokens][sums_pitch]. Of two buffers, the one that is written now was read before the last barrier.
-    if (config.sum_buffers == 1) __syncthreads();
-    float* const mine = sums + (buffer * Config::warps + warp) * config.warp_sums();
+    // [warps][8 tokens][sums_pitch]. Of two buffers, the one that is written now was read before the last barrier.
 #pragma unroll
-    for (int m = 0; m < config.row_groups; ++m) {
+    for (int n = 0; n < config.token_groups; ++n) {
+      if (config.sum_buffers == 1) __syncthreads();
+      float* const mine = sums + (buffer * Config::warps + warp) * config.warp_sums();
 #pragma unroll
-      for (int n = 0; n < config.token_groups; ++n) {
+      for (int m = 0; m < config.row_groups; ++m) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          mine[(n * 8 + lane % 4 * 2 + i % 2) * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][n][i];
+          mine[(lane % 4 * 2 + i % 2) * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][n][i];
         }
       }
+      __syncthreads();
+      Shape::Epilogue::store(p, tile, first_token + n * Config::tokens_at_once,
+                             sums + buffer * Config::warps * config.warp_sums());
+      if (config.sum_buffers == 2) buffer ^= 1;
     }
-    __syncthreads();
-    Shape::Epilogue::store(p, tile, first_token, sums + buffer * Config::warps * config.warp_sums());
-    if (config.sum_buffers == 2) buffer ^= 1;
   }
 }
 

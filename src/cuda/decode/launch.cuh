@@ -56,7 +56,7 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
     return status;
   }
   Arguments arguments = arguments_of<Shape::product, config>(problem, operands);
-  const int blocks = std::min(arguments.tiles, config.blocks * device.multiprocessors);
+  const int blocks = std::min(arguments.tiles, device.multiprocessors);
   constexpr std::int64_t most_tokens = most_blocks_y * config.tokens();
   for (; arguments.first_token < operands.tokens; arguments.first_token += most_tokens) {
     const std::int64_t tokens = std::min(operands.tokens - arguments.first_token, most_tokens);
@@ -81,20 +81,27 @@ struct Shape {
   using Epilogue = decode::Epilogue<Element, product, config>;
 };
 
-// By rows and tokens.
-inline constexpr Config tile_16x8{.token_groups = 1, .row_groups = 1, .stages = 4, .blocks = 2, .sum_buffers = 2};
-inline constexpr Config tile_16x16{.token_groups = 2, .row_groups = 1, .stages = 4, .blocks = 2, .sum_buffers = 2};
-inline constexpr Config tile_32x32{.token_groups = 4, .row_groups = 2, .stages = 4, .blocks = 1, .sum_buffers = 1};
-inline constexpr Config tile_64x32{.token_groups = 4, .row_groups = 4, .stages = 2, .blocks = 1, .sum_buffers = 1};
+// By rows and tokens. One stage is for devices that have 99 KiB of shared memory for a block.
+inline constexpr Config tile_16x8{};
+inline constexpr Config tile_16x16{.token_groups = 2};
+inline constexpr Config tile_32x32{
+    .token_groups = 4, .row_groups = 2, .steps = Config::run_steps / 2, .sum_buffers = 1};
+inline constexpr Config single_16x8{.stages = 1};
+inline constexpr Config single_16x16{.token_groups = 2, .stages = 1};
+inline constexpr Config single_32x32{
+    .token_groups = 4, .row_groups = 2, .steps = Config::run_steps / 2, .stages = 1, .sum_buffers = 1};
 
 template <const Config& tile, class Element, Product product>
 constexpr Kernel kernel_of() {
   return {product, tile, launch<Shape<tile, Element, product>>};
 }
 
-// In the order of their tokens; of equal ones the first is the one to take. Measured in docs/kernels/decode.md.
+// In the order of their tokens; of equal ones the first that the device can run is the one to take.
 template <class Element, Product product>
-constexpr std::array kernels_of{kernel_of<tile_16x8, Element, product>(), kernel_of<tile_16x16, Element, product>(),
-                                kernel_of<tile_32x32, Element, product>(), kernel_of<tile_64x32, Element, product>()};
+constexpr std::array kernels_of{
+    kernel_of<tile_16x8, Element, product>(),  kernel_of<single_16x8, Element, product>(),
+    kernel_of<tile_16x16, Element, product>(), kernel_of<single_16x16, Element, product>(),
+    kernel_of<tile_32x32, Element, product>(), kernel_of<single_32x32, Element, product>(),
+};
 
 }  // namespace gatefold::cuda::decode

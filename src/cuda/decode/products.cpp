@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <vector>
@@ -37,7 +38,10 @@ struct Family {
   bool holds_back_the_next(const Problem& /*problem*/) const { return true; }
   bool batch_invariant() const { return true; }
 
-  std::string name_of(const Kernel& kernel) const { return concat(kernel.config.rows(), "x", kernel.config.tokens()); }
+  std::string name_of(const Kernel& kernel) const {
+    const Config& c = kernel.config;
+    return concat(c.rows(), "x", c.tokens(), c.stages == 1 ? " single stage" : "");
+  }
 
   CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
 
@@ -54,9 +58,10 @@ struct Family {
   std::string nothing_fits(const Problem& /*problem*/) const { return {}; }
 
   Verdict verdict(std::span<const Kernel> kernels, const Problem& /*problem*/) const {
-    Verdict verdict =
-        require_shared_memory(static_cast<std::size_t>(kernels.front().config.shared_bytes()),
-                              require_capability(least_capability, no_upper_capability, "for few tokens"));
+    const int least =
+        std::ranges::min(kernels, {}, [](const Kernel& k) { return k.config.shared_bytes(); }).config.shared_bytes();
+    Verdict verdict = require_shared_memory(
+        static_cast<std::size_t>(least), require_capability(least_capability, no_upper_capability, "for few tokens"));
     verdict.max_tokens = most_tokens_of_decode;
     return verdict;
   }
@@ -73,14 +78,14 @@ struct Family {
     return {device.shared_memory_per_block};
   }
 
-  // The first that takes all tokens at once, or the last: each pass reads the weights again.
+  // The first that takes all tokens at once, or of those that take the most: each pass reads the weights again.
   const Kernel* choose(std::span<const Kernel> kernels, const Problem& /*problem*/, std::int64_t tokens,
                        const Machine& machine) const {
     const Kernel* best = nullptr;
     for (const Kernel& kernel : kernels) {
       if (static_cast<std::size_t>(kernel.config.shared_bytes()) > machine.shared_memory_per_block) continue;
-      best = &kernel;
-      if (tokens <= kernel.config.tokens()) break;
+      if (best == nullptr || kernel.config.tokens() > best->config.tokens()) best = &kernel;
+      if (tokens <= best->config.tokens()) break;
     }
     return best;
   }

@@ -8,7 +8,7 @@
 #include "core/problem.hpp"
 
 // Who takes few tokens on compute capability 9.0: decode up to 8, sm90_decode beyond, and sm90 from some number on,
-// which hangs on the weights. Measured on an H200, a whole mlp of nine models with 1 to 48 tokens
+// which hangs on the weights. Measured on H200s, a whole mlp or its products of nine models with 1 to 48 tokens
 // (docs/kernels/decode_log.md).
 namespace gatefold::cuda {
 
@@ -18,6 +18,7 @@ inline constexpr std::int64_t most_tokens_of_decode = 16;
 struct FewTokens {
   static constexpr std::int64_t multiprocessors = 132;
   static constexpr std::int64_t megabyte = 1'000'000;
+  static constexpr std::int64_t first_beyond_decode = 9;  // tokens, where something else is there to take them
 
   static std::int64_t weight_bytes(const Problem& p) {
     return p.hidden_size * p.intermediate_size * (p.op == Op::gate_up ? 2 : 1) * size_of(p.types.weights);
@@ -44,6 +45,11 @@ struct FewTokens {
     return blocks <= multiprocessors && filled(blocks) >= 0.9;
   }
 
+  // Whether decode's tiles of 16 rows fill its rounds.
+  static bool fills_rounds_of_decode(const Problem& p) {
+    return filled(ceil_div(p.intermediate_size, std::int64_t{16})) >= 0.9;
+  }
+
   // Whether sm90_decode's tiles, of slabs of 64 rows or of 56, fill its rounds.
   static bool fills_rounds(const Problem& p) {
     constexpr std::array<std::int64_t, 2> slabs{64, 56};
@@ -54,11 +60,14 @@ struct FewTokens {
   // The fewest tokens for which sm90 is chosen.
   static std::int64_t first_of_sm90(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
-    if (p.op == Op::gemm && in_parts(p)) return weights >= 20 * megabyte ? 1 : 17;
-    if (p.op == Op::gemm && in_halves(p)) return 9;
+    if (p.op == Op::gemm && in_parts(p)) {
+      if (weights < 20 * megabyte) return 17;
+      return fills_rounds_of_decode(p) ? first_beyond_decode : 1;
+    }
+    if (p.op == Op::gemm && in_halves(p)) return first_beyond_decode;
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
       const bool short_sums = p.hidden_size <= 2560;  // of which each tile has its beginning and end
-      if (short_sums && weights >= 40 * megabyte) return 9;
+      if (short_sums && weights >= 40 * megabyte) return first_beyond_decode;
       if (short_sums || !fills_rounds(p)) return 17;
     }
     return weights >= 1500 * megabyte ? 49 : 33;

@@ -15,8 +15,6 @@ namespace {
 
 // Where sm90 cannot take over, it is chosen for so many tokens.
 constexpr std::int64_t most_tokens_wanted = 64;
-// Of weights of so many bytes it is faster than decode from the first token on, else from 9.
-constexpr std::int64_t large_weights = 400'000'000;
 
 constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
 
@@ -83,7 +81,7 @@ struct Family {
       verdict.max_tokens = 0;
       return verdict;
     }
-    verdict.min_tokens = FewTokens::weight_bytes(p) >= large_weights ? 1 : 9;
+    verdict.min_tokens = FewTokens::first_beyond_decode;
     verdict.max_tokens = most_tokens_of(p);
     return verdict;
   }
