@@ -166,9 +166,9 @@ TEST(MlpChain, IsTheSameWithAndWithoutPauses) {
   }
 }
 
-// Weights that a product writes right before the mlp: gate and up's last, or down's. That product sums 8192 terms, on 96
-// or 48 multiprocessors (tiles of 128x128), beside which both of the mlp's kernels find room: whatever they read before
-// it has ended is the other set of weights.
+// Weights that a product writes right before the mlp: gate and up's last, or down's. That product sums 8192 terms, on
+// 96 or 48 multiprocessors (tiles of 128x128), beside which both of the mlp's kernels find room: whatever they read
+// before it has ended is the other set of weights.
 TEST(MlpChain, ReadsWeightsThatWereWrittenJustBefore) {
   Random random = test_random();
   constexpr std::int64_t D = 1024;
