@@ -12,6 +12,7 @@ struct Avx512Sums {
   using Vector = __m512;
   static constexpr int lanes = 16;
   static constexpr int tile_tokens = 6;
+  static constexpr int streamed_tokens = 6;
 
   static GATEFOLD_LOOP Vector zero() { return _mm512_setzero_ps(); }
   static GATEFOLD_LOOP void store(float* out, __m512 values) { _mm512_storeu_ps(out, values); }

@@ -14,7 +14,7 @@
 //         for each step of the block                        4 x tile_tokens accumulators of one vector each
 //         fold the accumulators, add them to the sums
 //
-// or, where the tokens fit one tile, for every 4 rows all blocks of k.
+// or, where the tokens fit one tile (streamed_tokens), for every 4 rows all blocks of k.
 //
 // Every source that includes this is compiled with an instruction set's own flags. So all of it is in an unnamed
 // namespace, and nothing here or in a policy calls an inline function of anybody else: of several copies the linker
@@ -24,6 +24,9 @@
 //   Element                   as it is stored
 //   Vector                    of `lanes` sums in fp32
 //   Operand                   of `step` / `parts` factors
+//   tile_tokens               of a tile, whose accumulators and factors fit the registers
+//   streamed_tokens           of the one tile there is where no more tokens come: memory is slower than registers that
+//                             are stored and loaded
 //   in_place                  x is read as it is stored; else it is brought into fp32 once for each panel, or, where
 //   its
 //                             tokens fit one tile, again for every 4 rows
@@ -383,22 +386,24 @@ GATEFOLD_LOOP void multiply_tokens(const PanelProduct& p, const Block& block, st
 
 template <class Policy>
 void multiply_one_tile(const PanelProduct& p) {
-  constexpr auto limited = [](int tokens) { return tokens < Policy::tile_tokens ? tokens : Policy::tile_tokens; };
+  constexpr int most = Policy::streamed_tokens;
+  constexpr auto limited = [](int tokens) { return tokens < most ? tokens : most; };
   switch (p.tokens) {
     case 1: multiply_streams<Policy, limited(1)>(p); break;
     case 2: multiply_streams<Policy, limited(2)>(p); break;
     case 3: multiply_streams<Policy, limited(3)>(p); break;
     case 4: multiply_streams<Policy, limited(4)>(p); break;
     case 5: multiply_streams<Policy, limited(5)>(p); break;
-    default: multiply_streams<Policy, Policy::tile_tokens>(p); break;
+    default: multiply_streams<Policy, most>(p); break;
   }
 }
 
 template <class Policy>
 void multiply_fetching(const PanelProduct& p) {
   static_assert(Policy::k_block % Policy::step == 0 && Policy::step == Policy::lanes * Policy::parts * Policy::pairs);
-  static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= 6);
-  if (p.tokens <= Policy::tile_tokens) return multiply_one_tile<Policy>(p);
+  static_assert(Policy::tile_tokens >= 1 && Policy::tile_tokens <= Policy::streamed_tokens);
+  static_assert(Policy::streamed_tokens <= 6);
+  if (p.tokens <= Policy::streamed_tokens) return multiply_one_tile<Policy>(p);
   const std::int64_t passes = (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
   Later later{.panel = p, .k_block = Policy::k_block, .passes = asking_passes<Policy>(passes)};
   later.start();
