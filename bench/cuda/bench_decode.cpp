@@ -11,12 +11,12 @@
 #include <gatefold/gatefold.hpp>
 #include <memory>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cublaslt.hpp"
 #include "device_buffer.hpp"
+#include "models.hpp"
 #include "program.hpp"
 #include "read_weights.hpp"
 #include "replay.hpp"
@@ -24,35 +24,6 @@
 
 namespace gatefold::bench {
 namespace {
-
-struct Model {
-  std::string name;
-  std::int64_t hidden_size;        // D
-  std::int64_t intermediate_size;  // F
-
-  std::int64_t weight_bytes() const { return 3 * hidden_size * intermediate_size * 2; }
-  // As many as make 640 MB, a dozen times what an H100's L2 holds, and two at least.
-  int layers() const { return static_cast<int>(std::max<std::int64_t>(2, 640'000'000 / weight_bytes())); }
-};
-
-// The Llamas, or the one of them that is named, or the one whose sizes are given.
-std::vector<Model> chosen_models(const std::string& name, const std::string& sizes) {
-  if (!sizes.empty()) {
-    if (!name.empty()) throw std::invalid_argument("--model " + name + " was given together with --sizes: give one");
-    const std::size_t between = sizes.find('x');
-    if (between == std::string::npos) throw std::invalid_argument("--sizes: \"" + sizes + "\" is not two sizes, DxF");
-    return {{sizes, whole_number("--sizes, D", sizes.substr(0, between), 1),
-             whole_number("--sizes, F", sizes.substr(between + 1), 1)}};
-  }
-  std::vector<Model> models{{"llama3.2-1b", 2048, 8192},
-                            {"llama3.1-8b", 4096, 14336},
-                            {"llama3.1-70b", 8192, 28672},
-                            {"llama3.1-405b", 16384, 53248}};
-  if (name.empty()) return models;
-  std::erase_if(models, [&](const Model& m) { return m.name != name; });
-  if (models.empty()) throw std::invalid_argument("--model: \"" + name + "\" is none of the models here: give --sizes");
-  return models;
-}
 
 std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(2 * elements); }
 
