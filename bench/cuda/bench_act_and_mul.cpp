@@ -142,8 +142,7 @@ void write_row(std::FILE* file, const Row& r) {
 void run(int argc, char** argv) {
   RoundOptions options;
   std::string json;
-  parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
+  parse_options(argc, argv, 1, {text_option("--json", json), count_option("--rounds", options.rounds, 1)});
   const char* why = nullptr;
   if (gatefold_device_count(GATEFOLD_DEVICE_CUDA, &why) == 0) throw std::runtime_error(std::string("no GPU: ") + why);
   std::printf("| dtype | tokens | F | provider | us | p10 | p90 | GB/s | x copy | x eager |\n");

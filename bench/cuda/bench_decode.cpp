@@ -16,10 +16,9 @@
 
 #include "cublaslt.hpp"
 #include "device_buffer.hpp"
-#include "models.hpp"
+#include "layers.hpp"
 #include "program.hpp"
 #include "read_weights.hpp"
-#include "replay.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -27,29 +26,19 @@ namespace {
 
 std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(2 * elements); }
 
-struct Layer {
-  DeviceBuffer gate_up, down;
-
-  Layer(const Model& m, std::uint64_t seed)
-      : gate_up(bytes(2 * m.intermediate_size * m.hidden_size)), down(bytes(m.hidden_size * m.intermediate_size)) {
-    gate_up.fill_normal(GATEFOLD_DTYPE_BF16, seed);
-    down.fill_normal(GATEFOLD_DTYPE_BF16, seed + 1);
-  }
-};
-
 // What the ways share, for the most tokens of a run.
 struct Tensors {
   std::vector<Layer> layers;
   DeviceBuffer x, both, h, y, sink;
 
   Tensors(const Model& m, std::int64_t tokens)
-      : x(bytes(tokens * m.hidden_size)),
+      : layers(layers_of(m)),
+        x(bytes(tokens * m.hidden_size)),
         both(bytes(2 * tokens * m.intermediate_size)),
         h(bytes(tokens * m.intermediate_size)),
         y(bytes(tokens * m.hidden_size)),
         sink(256) {
     x.fill_normal(GATEFOLD_DTYPE_BF16, 1);
-    for (int i = 0; i < m.layers(); ++i) layers.emplace_back(m, 100 + 2 * static_cast<std::uint64_t>(i));
   }
 };
 
@@ -137,23 +126,15 @@ struct Row {
   double reading;       // the time of reading the weights alone / this one's
 };
 
-// One graph goes through all layers.
-Provider provider_of(const std::string& name, const Tensors& t,
-                     const std::function<void(const Layer&, cudaStream_t)>& one) {
-  const auto replay = std::make_shared<Replay>([&](cudaStream_t stream) {
-    for (const Layer& layer : t.layers) one(layer, stream);
-  });
-  return {name, [replay](int /*call*/, cudaStream_t stream) { replay->launch(stream); }};
-}
-
 std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors& t, std::int64_t tokens,
                          const std::vector<std::string>& implementations, const RoundOptions& options) {
   Unfused unfused(library, m, tokens);
   unfused.tune(t);
   std::vector<Provider> providers;
-  providers.push_back(provider_of(
-      "cublaslt", t, [&](const Layer& layer, cudaStream_t stream) { unfused.enqueue(t, layer, tokens, stream); }));
-  providers.push_back(provider_of("reading", t, [&](const Layer& layer, cudaStream_t stream) {
+  providers.push_back(through_layers("cublaslt", t.layers, [&](const Layer& layer, cudaStream_t stream) {
+    unfused.enqueue(t, layer, tokens, stream);
+  }));
+  providers.push_back(through_layers("reading", t.layers, [&](const Layer& layer, cudaStream_t stream) {
     read_weights(layer.gate_up.get(), layer.gate_up.bytes(), t.sink.get(), stream);
     read_weights(layer.down.get(), layer.down.bytes(), t.sink.get(), stream);
   }));
@@ -163,8 +144,8 @@ std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors&
     const std::string name = implementation.empty()              ? "gatefold"
                              : implementation == batch_invariant ? "gatefold, batch-invariant"
                                                                  : implementation;
-    providers.push_back(
-        provider_of(name, t, [&](const Layer& layer, cudaStream_t stream) { way.enqueue(t, layer, tokens, stream); }));
+    providers.push_back(through_layers(
+        name, t.layers, [&](const Layer& layer, cudaStream_t stream) { way.enqueue(t, layer, tokens, stream); }));
   }
   const std::vector<Timing> timings = time_in_rounds(providers, options);
   std::vector<Row> rows;
@@ -191,11 +172,8 @@ void run(int argc, char** argv) {
   std::string implementations;
   RoundOptions options{9, 20.0};
   parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }},
-                 {"--model", [&](const char* value) { model = value; }},
-                 {"--sizes", [&](const char* value) { sizes = value; }},
-                 {"--tokens", [&](const char* value) { tokens = value; }},
-                 {"--implementation", [&](const char* value) { implementations = value; }},
+                {text_option("--json", json), text_option("--model", model), text_option("--sizes", sizes),
+                 text_option("--tokens", tokens), text_option("--implementation", implementations),
                  count_option("--rounds", options.rounds, 1)});
   const std::vector<Model> models = chosen_models(model, sizes);
   std::vector<std::int64_t> counts;

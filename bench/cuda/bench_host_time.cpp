@@ -135,8 +135,7 @@ struct Options {
 Options read_options(int argc, char** argv) {
   Options options;
   parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { options.json = value; }},
-                 count_option("--bursts", options.bursts, 1),
+                {text_option("--json", options.json), count_option("--bursts", options.bursts, 1),
                  count_option("--calls", options.calls, 1, 256)});
   return options;
 }

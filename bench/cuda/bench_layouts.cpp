@@ -124,8 +124,7 @@ void write_row(std::FILE* file, const Row& r) {
 void run(int argc, char** argv) {
   std::string json;
   RoundOptions options{15, 60.0};  // with nine rounds a case still varied by 1.5 %
-  parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
+  parse_options(argc, argv, 1, {text_option("--json", json), count_option("--rounds", options.rounds, 1)});
   std::vector<Row> rows;
   std::printf("| model | tokens | weights | implementation | us | x [gate; up] |\n|---|---|---|---|---|---|\n");
   for (const Shape& shape : shapes) {

@@ -4,16 +4,13 @@
 // goes to stdout, rows as JSON to the file named by --json.
 //     bench_reading [--json FILE] [--rounds N] [--model NAME | --sizes DxF]
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "device_buffer.hpp"
-#include "models.hpp"
+#include "layers.hpp"
 #include "program.hpp"
 #include "read_rows.hpp"
 #include "read_weights.hpp"
-#include "replay.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -35,17 +32,6 @@ constexpr Way ways[] = {
     {"boxes, rows first, 16 rows x 2 KiB", Request::rows_first, 16, 2048, 1, 6},
 };
 
-struct Layer {
-  DeviceBuffer gate_up, down;
-
-  Layer(const Model& m, std::uint64_t seed)
-      : gate_up(static_cast<std::size_t>(m.weight_bytes() / 3 * 2)),
-        down(static_cast<std::size_t>(m.weight_bytes() / 3)) {
-    gate_up.fill_normal(GATEFOLD_DTYPE_BF16, seed);
-    down.fill_normal(GATEFOLD_DTYPE_BF16, seed + 1);
-  }
-};
-
 struct Row {
   std::string model;
   std::string way;
@@ -55,25 +41,18 @@ struct Row {
 };
 
 std::vector<Row> measure(const Model& m, const RoundOptions& options) {
-  std::vector<Layer> layers;
-  for (int i = 0; i < m.layers(); ++i) layers.emplace_back(m, 2 * static_cast<std::uint64_t>(i));
+  const std::vector<Layer> layers = layers_of(m);
   const DeviceBuffer sink(256);
   std::vector<Provider> providers;
-  const auto add = [&](const std::string& name, const std::function<void(const Layer&, cudaStream_t)>& one) {
-    const auto replay = std::make_shared<Replay>([&](cudaStream_t stream) {
-      for (const Layer& layer : layers) one(layer, stream);
-    });
-    providers.push_back({name, [replay](int /*call*/, cudaStream_t stream) { replay->launch(stream); }});
-  };
-  add("plain", [&](const Layer& layer, cudaStream_t stream) {
+  providers.push_back(through_layers("plain", layers, [&](const Layer& layer, cudaStream_t stream) {
     read_weights(layer.gate_up.get(), layer.gate_up.bytes(), sink.get(), stream);
     read_weights(layer.down.get(), layer.down.bytes(), sink.get(), stream);
-  });
+  }));
   for (const Way& way : ways) {
-    add(way.name, [&](const Layer& layer, cudaStream_t stream) {
+    providers.push_back(through_layers(way.name, layers, [&](const Layer& layer, cudaStream_t stream) {
       read_rows(way, {layer.gate_up.get(), 2 * m.intermediate_size, 2 * m.hidden_size, true}, sink.get(), stream);
       read_rows(way, {layer.down.get(), m.hidden_size, 2 * m.intermediate_size, false}, sink.get(), stream);
-    });
+    }));
   }
   const std::vector<Timing> timings = time_in_rounds(providers, options);
   std::vector<Row> rows;
@@ -91,9 +70,7 @@ void run(int argc, char** argv) {
   std::string sizes;
   RoundOptions options{7, 15.0};
   parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }},
-                 {"--model", [&](const char* value) { model = value; }},
-                 {"--sizes", [&](const char* value) { sizes = value; }},
+                {text_option("--json", json), text_option("--model", model), text_option("--sizes", sizes),
                  count_option("--rounds", options.rounds, 1)});
   std::vector<Row> rows;
   std::printf("| model | way | us a layer | TB/s | of two plain kernels |\n|---|---|---|---|---|\n");

@@ -217,12 +217,11 @@ Options options_of(int argc, char** argv) {
   if (argc < 2) throw std::invalid_argument("the first argument is a file of shapes");
   Options options;
   options.shapes = argv[1];
-  parse_options(argc, argv, 2,
-                {{"--json", [&](const char* value) { options.json = value; }},
-                 {"--again", [&](const char* value) { options.again = value; }},
-                 count_option("--rounds", options.rounds.rounds, 1),
-                 time_option("--milliseconds", options.rounds.milliseconds),
-                 time_option("--seconds", options.seconds)});
+  parse_options(
+      argc, argv, 2,
+      {text_option("--json", options.json), text_option("--again", options.again),
+       count_option("--rounds", options.rounds.rounds, 1), time_option("--milliseconds", options.rounds.milliseconds),
+       time_option("--seconds", options.seconds)});
   return options;
 }
 

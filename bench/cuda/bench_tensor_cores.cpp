@@ -78,8 +78,7 @@ std::vector<Row> measure(const RoundOptions& options) {
 void run(int argc, char** argv) {
   std::string json;
   RoundOptions options{7, 200.0};
-  parse_options(argc, argv, 1,
-                {{"--json", [&](const char* value) { json = value; }}, count_option("--rounds", options.rounds, 1)});
+  parse_options(argc, argv, 1, {text_option("--json", json), count_option("--rounds", options.rounds, 1)});
   const std::vector<Row> rows = measure(options);
   std::printf("| loop | TFLOP/s |\n|---|---|\n");
   for (const Row& row : rows) std::printf("| %s | %.1f |\n", row.name.c_str(), row.teraflops);

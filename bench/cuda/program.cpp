@@ -59,6 +59,10 @@ Option count_option(std::string_view name, int& value, int least, int most) {
   return {name, [=, &value](const char* text) { value = static_cast<int>(whole_number(name, text, least, most)); }};
 }
 
+Option text_option(std::string_view name, std::string& value) {
+  return {name, [&value](const char* text) { value = text; }};
+}
+
 Option time_option(std::string_view name, double& value) {
   return {name, [=, &value](const char* text) {
             const std::string_view all = text;

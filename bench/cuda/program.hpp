@@ -26,7 +26,8 @@ void parse_options(int argc, char** argv, int first, const std::vector<Option>& 
 std::int64_t whole_number(std::string_view what, std::string_view text, std::int64_t least,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
-// Options with such a value, and with one that is finite and above zero.
+// Options with any text, with a whole number, and with a time that is finite and above zero.
+Option text_option(std::string_view name, std::string& value);
 Option count_option(std::string_view name, int& value, int least, int most = std::numeric_limits<int>::max());
 Option time_option(std::string_view name, double& value);
 

@@ -83,7 +83,7 @@ TEST_P(Rows, DontDependOnTheOthers) {
   const auto [op, implementation, dtype] = GetParam();
   Random random = test_random();
   // Where what two tokens share moves the last bit of a sum in fp32, one of 2^16 results in bf16 is another. So many
-  // columns that some are, of the kernels whose outputs alternate between tokens.
+  // columns that some are, of the kernels of which a thread computes two tokens of a column.
   const bool two_tokens_a_thread = implementation == "sm80_even_odd";
   Spec s = spec(225, 264, two_tokens_a_thread ? 33024 : 1032);
   if (op == GATEFOLD_OP_GEMM_GATED && implementation == "sm90") s.activation = Activation::gelu_tanh();
