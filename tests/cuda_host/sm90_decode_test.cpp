@@ -149,7 +149,7 @@ TEST(Sm90Decode, IsWantedForFewTokens) {
   EXPECT_EQ(most(gated_problem(4096, 14336), 14336), 32);
   EXPECT_EQ(most(plain_problem(28672, 8192), 8192), 32);
   EXPECT_EQ(most(gated_problem(16384, 53248), 53248), 48);
-  EXPECT_EQ(most(plain_problem(14336, 4096), 4096), 8);
+  EXPECT_EQ(most(plain_problem(14336, 4096), 4096), 16);
   EXPECT_EQ(most(gated_problem(4096, 14340), 14344), 64) << "sm90 takes columns by eights";
   EXPECT_EQ(most(gated_problem(4096, 14336), 14340), 64) << "and stores rows of 16 bytes";
 }

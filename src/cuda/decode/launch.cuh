@@ -83,11 +83,14 @@ struct Shape {
 
 // By rows and tokens. One stage is for devices that have 99 KiB of shared memory for a block.
 inline constexpr Config tile_16x8{};
-inline constexpr Config tile_16x16{.token_groups = 2};
+inline constexpr Config tile_32x8{.row_groups = 2, .steps = Config::run_steps / 2, .sum_buffers = 1};
+inline constexpr Config tile_32x16{
+    .token_groups = 2, .row_groups = 2, .steps = Config::run_steps / 2, .sum_buffers = 1};
 inline constexpr Config tile_32x32{
     .token_groups = 4, .row_groups = 2, .steps = Config::run_steps / 2, .sum_buffers = 1};
 inline constexpr Config single_16x8{.stages = 1};
-inline constexpr Config single_16x16{.token_groups = 2, .stages = 1};
+inline constexpr Config single_32x16{
+    .token_groups = 2, .row_groups = 2, .steps = Config::run_steps / 2, .stages = 1, .sum_buffers = 1};
 inline constexpr Config single_32x32{
     .token_groups = 4, .row_groups = 2, .steps = Config::run_steps / 2, .stages = 1, .sum_buffers = 1};
 
@@ -96,12 +99,13 @@ constexpr Kernel kernel_of() {
   return {product, tile, launch<Shape<tile, Element, product>>};
 }
 
-// In the order of their tokens; of equal ones the first that the device can run is the one to take.
+// In the order of their tokens.
 template <class Element, Product product>
 constexpr std::array kernels_of{
-    kernel_of<tile_16x8, Element, product>(),  kernel_of<single_16x8, Element, product>(),
-    kernel_of<tile_16x16, Element, product>(), kernel_of<single_16x16, Element, product>(),
-    kernel_of<tile_32x32, Element, product>(), kernel_of<single_32x32, Element, product>(),
+    kernel_of<tile_16x8, Element, product>(),    kernel_of<tile_32x8, Element, product>(),
+    kernel_of<single_16x8, Element, product>(),  kernel_of<tile_32x16, Element, product>(),
+    kernel_of<single_32x16, Element, product>(), kernel_of<tile_32x32, Element, product>(),
+    kernel_of<single_32x32, Element, product>(),
 };
 
 }  // namespace gatefold::cuda::decode

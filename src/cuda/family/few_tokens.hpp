@@ -57,6 +57,11 @@ struct FewTokens {
                                [&](std::int64_t slab) { return filled(ceil_div(p.intermediate_size, slab)) >= 0.9; });
   }
 
+  // The fewest tokens for which sm90_decode is chosen.
+  static std::int64_t first_of_sm90_decode(const Problem& p) {
+    return p.op == Op::gemm && in_halves(p) ? most_tokens_of_decode + 1 : first_beyond_decode;
+  }
+
   // The fewest tokens for which sm90 is chosen.
   static std::int64_t first_of_sm90(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
@@ -64,7 +69,7 @@ struct FewTokens {
       if (weights < 20 * megabyte) return 17;
       return fills_rounds_of_decode(p) ? first_beyond_decode : 1;
     }
-    if (p.op == Op::gemm && in_halves(p)) return first_beyond_decode;
+    if (p.op == Op::gemm && in_halves(p)) return most_tokens_of_decode + 1;
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
       const bool short_sums = p.hidden_size <= 2560;  // of which each tile has its beginning and end
       if (short_sums && weights >= 40 * megabyte) return first_beyond_decode;

@@ -81,7 +81,7 @@ struct Family {
       verdict.max_tokens = 0;
       return verdict;
     }
-    verdict.min_tokens = FewTokens::first_beyond_decode;
+    verdict.min_tokens = FewTokens::first_of_sm90_decode(p);
     verdict.max_tokens = most_tokens_of(p);
     return verdict;
   }
