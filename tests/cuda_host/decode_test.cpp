@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "cuda/common/device.hpp"
+#include "cuda/decode/choice.hpp"
 #include "cuda/decode/kernels.hpp"
+#include "gated_problem.hpp"
 
 // The sizes and places of the decode kernels: arithmetic on the host.
 namespace gatefold::cuda::decode {
@@ -111,6 +114,45 @@ TEST(Decode, KernelsComeInTheOrderOfTheirTokens) {
     }
     EXPECT_EQ(before, 32);
   }
+}
+
+struct Tile {
+  int rows;
+  int tokens;
+  int stages;
+  bool operator==(const Tile&) const = default;
+};
+
+Tile chosen(const Problem& problem, std::int64_t tokens, const Machine& machine) {
+  const Product product = problem.op == Op::gemm ? Product::gemm : Product::gate_up;
+  const Kernel* kernel = choose(bf16_kernels(product), problem, tokens, machine);
+  return kernel == nullptr ? Tile{} : Tile{kernel->config.rows(), kernel->config.tokens(), kernel->config.stages};
+}
+
+constexpr Machine h200{std::size_t{227} * 1024, 132};
+
+// As measured (docs/kernels/decode_log.md).
+TEST(Decode, ShortSumsTakeHigherTiles) {
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 6144), 8, h200), (Tile{32, 8, 2})) << "Qwen3 1.7B";
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 1, h200), (Tile{32, 8, 2})) << "Llama 3.2 1B";
+  EXPECT_EQ(chosen(sm90::gated_problem(2560, 9728), 1, h200), (Tile{16, 8, 2})) << "Qwen3 4B";
+  EXPECT_EQ(chosen(sm90::gated_problem(3072, 8192), 1, h200), (Tile{16, 8, 2})) << "Llama 3.2 3B";
+  EXPECT_EQ(chosen(sm90::gated_problem(4096, 14336), 1, h200), (Tile{16, 8, 2})) << "Llama 3.1 8B";
+  EXPECT_EQ(chosen(sm90::plain_problem(8192, 2048), 1, h200), (Tile{16, 8, 2})) << "Llama 3.2 1B";
+}
+
+// Each pass reads all weights: as few as can be, and in tiles of no more tokens than that takes.
+TEST(Decode, TokensTakeAsFewPassesAsCanBe) {
+  const Problem problem = sm90::gated_problem(4096, 14336);
+  for (const auto& [tokens, columns] : {std::pair{8, 8}, {9, 16}, {16, 16}, {17, 32}, {32, 32}, {33, 32}, {500, 32}}) {
+    EXPECT_EQ(chosen(problem, tokens, h200).tokens, columns) << tokens << " tokens";
+  }
+}
+
+TEST(Decode, DevicesOfLittleSharedMemoryTakeASingleStage) {
+  constexpr Machine small{std::size_t{99} * 1024, 84};
+  for (const int tokens : {1, 9, 17}) EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), tokens, small).stages, 1);
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 1, {std::size_t{16} * 1024, 84}), Tile{});
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ Problem with_strides(Problem problem) {
   return problem;
 }
 
-// Between what the three take there is no gap: decode has those up to 16, and sm90_decode or sm90 the next.
+// Between what the three take there is no gap: decode has those up to 16, sm90 those from 17 on wherever nothing before
+// it has them.
 TEST(FewTokens, HaveATaker) {
   for (const Block& block : blocks) {
     for (const Problem& product : {sm90::gated_problem(block.hidden_size, block.intermediate_size),
@@ -55,9 +56,6 @@ TEST(FewTokens, HaveATaker) {
       const Problem problem = with_strides(product);
       EXPECT_LE(sm90_products()->supports(problem).min_tokens, most_tokens_of_decode + 1) << block.model;
       EXPECT_GE(decode_products()->supports(problem).max_tokens, most_tokens_of_decode) << block.model;
-      const Verdict decode = sm90_decode_products()->supports(problem);
-      const bool first = decode.min_tokens <= most_tokens_of_decode + 1 && decode.min_tokens <= decode.max_tokens;
-      EXPECT_TRUE(first || sm90_products()->supports(problem).min_tokens <= most_tokens_of_decode + 1) << block.model;
     }
   }
 }

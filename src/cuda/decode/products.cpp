@@ -3,8 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "core/arithmetic.hpp"
-#include "cuda/decode/kernels.hpp"
+#include "cuda/decode/choice.hpp"
 #include "cuda/family/few_tokens.hpp"
 #include "cuda/family/products.hpp"
 #include "cuda/implementations.hpp"
@@ -18,24 +17,9 @@ constexpr std::int64_t chunk = CopiedTensors::bytes / 2;  // elements
 // Sums are counted in 31 bits, with room for what the loads run ahead.
 constexpr std::int64_t largest_size = std::numeric_limits<std::int32_t>::max() / 2 - 4096;
 
-// What the block with most to do takes, in elements of weights read. Rows of half a run, 128 bytes, come a tenth
-// slower, and a tile's end takes as long as 8000 elements: on an H200 gate_up of Llama 1B, sums of 2048 terms,
-// takes 18.0 and 19.3 us with 1 and 8 tokens in tiles of 16 rows, 17.2 and 17.4 in tiles of 32, but Qwen3 4B's, of
-// 2560, 26.5 and 28.2, 27.3 and 27.9 (docs/kernels/decode_log.md). One stage is for devices that have no room for two.
-std::int64_t cost_of(const Config& c, Product product, const Problem& p, int multiprocessors) {
-  constexpr std::int64_t tile_end = 8000;
-  const std::int64_t tiles = ceil_div(p.intermediate_size, std::int64_t{tile_columns(product, c)});
-  const std::int64_t rounds = ceil_div(tiles, std::int64_t{multiprocessors});
-  const std::int64_t slower = (c.steps < Config::run_steps ? 10 : 0) + (c.stages == 1 ? 50 : 0);  // in a hundred
-  return rounds * (c.rows() * p.hidden_size * (100 + slower) / 100 + tile_end);
-}
-
 struct Family {
   using Kernel = decode::Kernel;
-  struct Machine {
-    std::size_t shared_memory_per_block;
-    int multiprocessors;
-  };
+  using Machine = decode::Machine;
 
   std::string_view name() const { return "decode"; }
 
@@ -92,21 +76,9 @@ struct Family {
     return {device.shared_memory_per_block, device.multiprocessors};
   }
 
-  // Of those that take all tokens at once the ones for the fewest, or those that take the most: each pass reads the
-  // weights again. Of several such the fastest.
   const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                        const Machine& machine) const {
-    const Kernel* best = nullptr;
-    for (const Kernel& kernel : kernels) {
-      if (static_cast<std::size_t>(kernel.config.shared_bytes()) > machine.shared_memory_per_block) continue;
-      const bool others_do = best != nullptr && tokens <= best->config.tokens();
-      if (others_do && kernel.config.tokens() > best->config.tokens()) break;
-      const bool faster = best == nullptr || kernel.config.tokens() > best->config.tokens() ||
-                          cost_of(kernel.config, kernel.product, problem, machine.multiprocessors) <
-                              cost_of(best->config, best->product, problem, machine.multiprocessors);
-      if (faster) best = &kernel;
-    }
-    return best;
+    return decode::choose(kernels, problem, tokens, machine);
   }
 
   std::string describe(const Kernel& kernel, const Problem& /*problem*/, std::int64_t /*tokens*/,

@@ -7,8 +7,8 @@
 #include "core/arithmetic.hpp"
 #include "core/problem.hpp"
 
-// Who takes few tokens on compute capability 9.0: decode up to 8, sm90_decode beyond, and sm90 from some number on,
-// which hangs on the weights. Measured on H200s, a whole mlp or its products of nine models with 1 to 48 tokens
+// Who takes few tokens on compute capability 9.0: decode up to 8 or 16, sm90_decode beyond, and sm90 from some number
+// on, which hangs on the weights. Measured on H200s, a whole mlp or its products of nine models with 1 to 48 tokens
 // (docs/kernels/decode_log.md).
 namespace gatefold::cuda {
 
@@ -57,7 +57,7 @@ struct FewTokens {
                                [&](std::int64_t slab) { return filled(ceil_div(p.intermediate_size, slab)) >= 0.9; });
   }
 
-  // The fewest tokens for which sm90_decode is chosen.
+  // The fewest tokens for which sm90_decode is chosen. Between decode and sm90's halves there is no room for it.
   static std::int64_t first_of_sm90_decode(const Problem& p) {
     return p.op == Op::gemm && in_halves(p) ? most_tokens_of_decode + 1 : first_beyond_decode;
   }
