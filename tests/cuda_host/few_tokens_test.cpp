@@ -18,11 +18,11 @@ struct Block {
 
 // As measured (docs/kernels/decode_log.md), and weights beyond what was.
 constexpr Block blocks[] = {{"qwen3-0.6b", 1024, 3072, 17, 17},    {"qwen3-1.7b", 2048, 6144, 9, 9},
-                            {"llama3.2-1b", 2048, 8192, 9, 9},     {"llama3.2-3b", 3072, 8192, 33, 33},
-                            {"qwen3-4b", 2560, 9728, 9, 1},        {"llama2-7b", 4096, 11008, 17, 17},
-                            {"gemma2-9b", 3584, 14336, 33, 33},    {"qwen2.5-7b", 3584, 18944, 17, 33},
-                            {"llama3.1-8b", 4096, 14336, 33, 17},  {"qwen3-14b", 5120, 17408, 33, 33},
-                            {"llama3.1-70b", 8192, 28672, 33, 33}, {"llama3.1-405b", 16384, 53248, 49, 49}};
+                            {"llama3.2-1b", 2048, 8192, 9, 9},     {"llama3.2-3b", 3072, 8192, 33, 65},
+                            {"qwen3-4b", 2560, 9728, 9, 1},        {"llama2-7b", 4096, 11008, 17, 33},
+                            {"gemma2-9b", 3584, 14336, 33, 65},    {"qwen2.5-7b", 3584, 18944, 17, 65},
+                            {"llama3.1-8b", 4096, 14336, 33, 33},  {"qwen3-14b", 5120, 17408, 33, 33},
+                            {"llama3.1-70b", 8192, 28672, 33, 33}, {"llama3.1-405b", 16384, 53248, 65, 65}};
 
 TEST(FewTokens, AreLeftToTheKernelsForThemUpToASize) {
   for (const Block& block : blocks) {

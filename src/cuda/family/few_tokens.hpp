@@ -57,9 +57,17 @@ struct FewTokens {
                                [&](std::int64_t slab) { return filled(ceil_div(p.intermediate_size, slab)) >= 0.9; });
   }
 
-  // The fewest tokens for which sm90_decode is chosen. Between decode and sm90's halves there is no room for it.
+  // gemm whose tiles of 128 columns, the sums of each divided by four blocks of sm90_decode, are one round of the 30
+  // clusters that an H100 holds, and which are not so few as to be summed in parts.
+  static bool in_quarters(const Problem& p) {
+    const std::int64_t tiles = ceil_div(p.intermediate_size, std::int64_t{128});
+    return 22 < tiles && tiles <= 30;
+  }
+
+  // The fewest tokens for which sm90_decode is chosen.
   static std::int64_t first_of_sm90_decode(const Problem& p) {
-    return p.op == Op::gemm && in_halves(p) ? most_tokens_of_decode + 1 : first_beyond_decode;
+    if (p.op == Op::gemm && in_halves(p)) return 13;
+    return weight_bytes(p) >= 400 * megabyte ? 7 : first_beyond_decode;
   }
 
   // The fewest tokens for which sm90 is chosen.
@@ -69,13 +77,12 @@ struct FewTokens {
       if (weights < 20 * megabyte) return 17;
       return fills_rounds_of_decode(p) ? first_beyond_decode : 1;
     }
-    if (p.op == Op::gemm && in_halves(p)) return most_tokens_of_decode + 1;
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
       const bool short_sums = p.hidden_size <= 2560;  // of which each tile has its beginning and end
       if (short_sums && weights >= 40 * megabyte) return first_beyond_decode;
       if (short_sums || !fills_rounds(p)) return 17;
     }
-    return weights >= 1500 * megabyte ? 49 : 33;
+    return (p.op == Op::gemm && in_quarters(p)) || weights >= 1500 * megabyte ? 65 : 33;
   }
 };
 

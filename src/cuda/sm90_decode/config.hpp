@@ -8,38 +8,47 @@ namespace gatefold::cuda::sm90_decode {
 
 enum class Product : std::uint8_t { gemm, gate_up };
 
-// One compiled kernel. A tile is two slabs of at most 64 weight rows (slab_rows, which the host chooses: division.hpp),
-// the rows of the wgmmas, and so many tokens, their columns (swap-AB). Of gate_up the first slab is gate's rows and the
-// second up's, of the same columns; of gemm the slabs are neighbours.
+// One compiled kernel. A tile is two slabs of at most 64 or 32 weight rows (slab_rows, which the host chooses:
+// division.hpp), the rows of the wgmmas, and so many tokens, their columns (swap-AB). Of gate_up the first slab is
+// gate's rows and the second up's, of the same columns; of gemm the slabs are neighbours.
 struct Config {
   int tokens = 8;  // a multiple of 8: the N of the wgmma
   Product product = Product::gate_up;
+  int slab = 64;  // or 32: rows
 
-  static constexpr int slab = 64;
   static constexpr int slabs = 2;
-  static constexpr int rows = slab * slabs;
+  static constexpr int wgmma_rows = 64;
   static constexpr int element_bytes = 2;
   static constexpr int box_k = 128 / element_bytes;  // the swizzle's row
-  // A step brings 256 neighbouring bytes of each row at a time: memory reads them faster than lines of 128 one by one.
-  static constexpr int boxes = 2;
-  static constexpr int tile_k = box_k * boxes;
-  static constexpr int consumer_warps = 4;                   // a warpgroup
-  static constexpr int threads = 32 * (consumer_warps + 1);  // and one warp whose first thread produces
-  static constexpr int largest_split = 8;                    // blocks of a cluster
-  static constexpr int most_shared_bytes = 227 * 1024;       // of a block
-  static constexpr int unit_bytes = slabs * 32 * 4 * 4;      // of fp32 sums
-  static constexpr int slack_bytes = 1024;                   // barriers
+  // A step brings 256 neighbouring bytes of each row at a time, or 512 of half as many: memory reads them faster than
+  // lines of 128 one by one.
+  static constexpr int step_bytes = 32 * 1024;  // of weights
+  // 128 KiB of weights under way: on an H200 no more is faster, and an mlp of Llama 70B with 32 tokens is 1 % slower
+  // with 160 (docs/kernels/decode_log.md).
+  static constexpr int stages = 4;
+  static constexpr int consumer_warps = 4;  // a warpgroup
+  static constexpr int finisher_warps = 8;
+  static constexpr int threads = 32 * (consumer_warps + finisher_warps + 1);  // and a warp whose first thread produces
+  static constexpr int largest_split = 8;                                     // blocks of a cluster
+  static constexpr int most_shared_bytes = 227 * 1024;                        // of a block
+  static constexpr int unit_bytes = slabs * 32 * 4 * 4;                       // of fp32 sums
+  static constexpr int slack_bytes = 1024;                                    // barriers
 
-  // A unit is a warp's 16 rows of both slabs and eight tokens: what one thread holds in two vectors of four sums.
+  constexpr int rows() const { return slab * slabs; }
+  constexpr int wgmmas() const { return rows() / wgmma_rows; }
+  constexpr int boxes() const { return step_bytes / (rows() * box_k * element_bytes); }
+  constexpr int tile_k() const { return box_k * boxes(); }
+
+  // A unit is 16 rows of both slabs and eight tokens: what one thread of a warp adds up is two vectors of four sums.
+  constexpr int slab_warps() const { return slab / 16; }  // that hold the sums of a slab
   constexpr int groups() const { return tokens / 8; }
-  constexpr int units() const { return consumer_warps * groups(); }
+  constexpr int units() const { return slab_warps() * groups(); }
   // Room for as many units as a block is ever sent, from 1 to largest_split blocks (Division).
-  constexpr int mailbox_units() const { return consumer_warps * (groups() + groups() % 2); }
+  constexpr int mailbox_units() const { return (units() + largest_split - 1) / largest_split * largest_split; }
   constexpr int mailbox_bytes() const { return mailbox_units() * unit_bytes; }
 
-  constexpr int stage_bytes() const { return (rows + tokens) * tile_k * element_bytes; }
-  constexpr int stages() const { return (most_shared_bytes - slack_bytes - mailbox_bytes()) / stage_bytes(); }
-  constexpr int shared_bytes() const { return stages() * stage_bytes() + mailbox_bytes() + slack_bytes; }
+  constexpr int stage_bytes() const { return step_bytes + tokens * tile_k() * element_bytes; }
+  constexpr int shared_bytes() const { return stages * stage_bytes() + mailbox_bytes() + slack_bytes; }
 };
 
 // The columns of the output in one tile.

@@ -6,13 +6,15 @@ namespace gatefold::cuda::sm90_decode {
 
 namespace {
 
-// In the time of so many k-steps the blocks put a tile's sums together. On an H100 Llama 8B ran at 0.91 of reading its
-// weights with all sums divided by two, at 0.87 by four, where this makes gate_up's division by two the better one.
-constexpr std::int64_t exchange_steps(int split) { return split / 2; }
+// So many k-steps more clusters of four and eight cost, which leave multiprocessors without work. What the blocks of
+// two exchange their finishers add up meanwhile: Qwen2.5 7B's gate_up is 2.5 % faster on an H200 with its sums divided
+// by two than with slabs of 56 rows, 86 % of three rounds. Qwen3 14B's down-projection, 40 tiles, is 3 % faster divided
+// by two, 61 % of a round, than by four (docs/kernels/decode_log.md).
+constexpr std::int64_t exchange_steps(int split) { return split > 2 ? split / 2 : 0; }
 
 // A k-step takes as long as so many more rows of each slab: x, the barriers. On an H200 Llama 405B's 13 rounds of 64
 // rows are faster than 15 of 56, whose rows are 3 % more (docs/kernels/decode_log.md).
-constexpr std::int64_t step_rows = 8;
+constexpr std::int64_t step_rows(int slab) { return slab / 8; }
 
 }  // namespace
 
@@ -20,23 +22,26 @@ std::int64_t row_tiles(Product product, const Problem& problem, int slab_rows) {
   return ceil_div(problem.intermediate_size, tile_columns(product, slab_rows));
 }
 
-std::int64_t k_steps(const Problem& problem) { return ceil_div(problem.hidden_size, Config::tile_k); }
+std::int64_t k_steps(const Config& config, const Problem& problem) {
+  return ceil_div(problem.hidden_size, std::int64_t{config.tile_k()});
+}
 
 bool divides(const Problem& problem, int slab_rows) {
   const std::int64_t block = problem.layout.block;
   return !problem.layout.interleaved() || block % slab_rows == 0 || slab_rows % block == 0;
 }
 
-Cut cut_of(Product product, const Problem& problem, const ResidentClusters& clusters) {
+Cut cut_of(const Config& config, const Problem& problem, const ResidentClusters& clusters) {
+  const std::int64_t all_steps = k_steps(config, problem);
   Cut best;
   std::int64_t least = 0;
-  for (const int slab_rows : slab_heights) {
+  for (const int slab_rows : slab_heights(config.slab)) {
     if (!divides(problem, slab_rows)) continue;
     for (std::size_t i = 0; i < splits.size(); ++i) {
-      if (clusters[i] == 0 || splits[i] > k_steps(problem)) continue;
-      const std::int64_t rounds = ceil_div(row_tiles(product, problem, slab_rows), clusters[i]);
-      const std::int64_t steps = rounds * (ceil_div(k_steps(problem), splits[i]) + exchange_steps(splits[i]));
-      const std::int64_t time = steps * (slab_rows + step_rows);
+      if (clusters[i] == 0 || splits[i] > all_steps) continue;
+      const std::int64_t rounds = ceil_div(row_tiles(config.product, problem, slab_rows), clusters[i]);
+      const std::int64_t steps = rounds * (ceil_div(all_steps, std::int64_t{splits[i]}) + exchange_steps(splits[i]));
+      const std::int64_t time = steps * (slab_rows + step_rows(config.slab));
       if (best.split != 0 && time >= least) continue;
       best = {splits[i], slab_rows};
       least = time;
@@ -53,7 +58,7 @@ Geometry geometry_of(const Config& config, const Problem& problem, const Operand
           .weights_settled = operands.weights_settled,
           .block = static_cast<std::int32_t>(block),
           .slab_rows = cut.slab_rows,
-          .k_steps = static_cast<std::int32_t>(k_steps(problem)),
+          .k_steps = static_cast<std::int32_t>(k_steps(config, problem)),
           .token_tiles = static_cast<std::int32_t>(token_tiles),
           .tiles = static_cast<std::int32_t>(row_tiles(config.product, problem, cut.slab_rows) * token_tiles),
           .split = cut.split};

@@ -16,15 +16,15 @@ using ResidentClusters = std::array<int, splits.size()>;
 
 // Rows of a slab, best first where they cost the same. 56: the 224 tiles that 64 rows make of Llama 8B's gate_up leave
 // 132 multiprocessors with two rounds and 85 % of work in them; 256 tiles of 56 rows with 97 %.
-constexpr std::array slab_heights{Config::slab, 56};
+constexpr std::array<int, 2> slab_heights(int slab) { return {slab, slab / 8 * 7}; }
 
 struct Cut {
   int split = 0;  // blocks of a cluster; 0: the device holds none
-  int slab_rows = Config::slab;
+  int slab_rows = 64;
 };
 
 std::int64_t row_tiles(Product product, const Problem& problem, int slab_rows);
-std::int64_t k_steps(const Problem& problem);
+std::int64_t k_steps(const Config& config, const Problem& problem);
 
 // Whether slabs of so many rows are whole blocks of the layout, or parts of one.
 bool divides(const Problem& problem, int slab_rows);
@@ -43,7 +43,7 @@ struct Geometry {
 
 // The cut by which the blocks with most to do have least, of the splits that the device can hold and that leave no
 // block without terms. It does not hang on the number of tokens, and so the order of a sum's terms doesn't either.
-Cut cut_of(Product product, const Problem& problem, const ResidentClusters& clusters);
+Cut cut_of(const Config& config, const Problem& problem, const ResidentClusters& clusters);
 
 Geometry geometry_of(const Config& config, const Problem& problem, const Operands& operands, const Cut& cut);
 

@@ -9,17 +9,21 @@
 //
 // A cluster of `split` blocks takes a tile; each block multiplies every part of the sums' terms that is its own, and
 // then adds up and stores a part of the tile's outputs, in the order of the blocks. One thread asks the copy engine for
-// weights and x as far ahead as the ring has slots, some 200 KB, through the tiles: a warpgroup multiplies.
+// weights and x as far ahead as the ring has slots, 128 KiB of weights, through the tiles; a warpgroup multiplies, and
+// eight warps finish a tile while the next one is multiplied.
 //
-//     block 0   producer  | k 0 .. n-1 of tile 0 | of tile 1 ...
-//               consumers |  wgmma k 0 .. n-1  | send | add, act, store | wgmma ...
-//     block 1   consumers |  wgmma k n .. 2n-1 | send | add, act, store | wgmma ...
+//     block 0   producer   | k 0, 2, .. of tile 0 | of tile 1 ...
+//               consumers  |   wgmma k 0, 2, .. | send |   wgmma k 0, 2, .. of tile 1 | send |
+//               finishers                              | add, act, store |                   | add, act, store |
+//     block 1   consumers  |   wgmma k 1, 3, .. | send |   ...
 //
 // Barriers, by block:
 //     full[s]    1 arrival and a slot's bytes   the producer announces, the copy engine brings
 //     empty[s]   4                              each consumer warp, when it has multiplied the slot
-//     sent       1 arrival and the sums' bytes  its first thread announces; the consumers of all blocks send
-//     read       4 split                        the consumer warps of all blocks, when they have added up
+//     room       8 split                        the finisher warps of all blocks, when they have read what was sent
+//                256, undivided                 the finishers
+//     sent       1 arrival and the sums' bytes  a consumer announces; the consumers of all blocks send
+//                128, undivided                 the consumers, when they have written
 namespace gatefold::cuda::sm90_decode {
 
 // Shape: the policies that it is made of (shape.cuh), whose arguments lie side by side.
@@ -59,14 +63,14 @@ class Block {
       : arguments_(arguments),
         geometry_(arguments.geometry),
         storage_(storage),
-        place_(geometry_),
+        place_(geometry_, config.tile_k()),
         scheduler_(geometry_) {}
 
   // By one thread.
   __device__ void produce() {
     Loads loads(arguments_.loads, geometry_, place_, storage_.slots, storage_.ring);
     loads.begin_to_load(scheduler_);
-    RingPosition<config.stages()> position;
+    RingPosition position;
     for (; !scheduler_.done(); scheduler_.advance()) loads.load(scheduler_.tile(), position);
     // Not before, or the next kernel's weights would be on their way to L2 while this one's still come.
     ptx::launch_next_grid();
@@ -74,19 +78,28 @@ class Block {
 
   // By a warpgroup.
   __device__ void consume() {
-    Loads::begin_to_consume();
     Reduction reduction(storage_.reduction, storage_.reduction_barriers, geometry_, place_);
-    RingPosition<config.stages()> position;
+    RingPosition position;
     std::uint32_t phase = 0;  // of the reduction's barriers: one each tile
     for (; !scheduler_.done(); scheduler_.advance()) {
       auto tCrC = cute::partition_fragment_C(
           typename Mainloop::TiledMma{},
-          cute::Shape<cute::Int<Mainloop::rows>, cute::Int<Mainloop::columns>>{});  // ((2, 2, groups), slabs, 1)
+          cute::Shape<cute::Int<config.rows()>, cute::Int<Mainloop::columns>>{});  // ((2, 2, groups), slabs, 1)
       Mainloop::multiply(storage_.slots, storage_.ring, place_, position, tCrC);
       reduction.send(phase, tCrC);
+      phase ^= 1;
+    }
+  }
+
+  // By the warps that add up and store a tile while the next one is multiplied.
+  __device__ void finish() {
+    Loads::begin_to_store();
+    Reduction reduction(storage_.reduction, storage_.reduction_barriers, geometry_, place_);
+    std::uint32_t phase = 0;
+    for (; !scheduler_.done(); scheduler_.advance()) {
+      reduction.make_room();
       const auto units = reduction.receive(phase);
       Epilogue::store(arguments_.epilogue, geometry_, scheduler_.tile(), units);
-      reduction.release();
       phase ^= 1;
     }
   }
@@ -116,9 +129,12 @@ __global__ __launch_bounds__(Config::threads, 1) void kernel(const __grid_consta
   __syncwarp();
   cluster_sync();
   Block<Shape> block(arguments, storage);
-  if (threadIdx.x < 32 * Config::consumer_warps) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  if (warp < Config::consumer_warps) {
     block.consume();
-  } else if (threadIdx.x == 32 * Config::consumer_warps) {
+  } else if (warp < Config::consumer_warps + Config::finisher_warps) {
+    block.finish();
+  } else if (threadIdx.x % 32 == 0) {
     block.produce();
   }
   // A block must outlive what its peers send it: sums and arrivals.

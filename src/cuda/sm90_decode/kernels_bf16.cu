@@ -8,6 +8,8 @@ constexpr auto gate_up = kernels_of<__nv_bfloat16, Product::gate_up>();
 
 }  // namespace
 
-std::span<const Kernel> bf16_kernels(Product product) { return product == Product::gemm ? gemm : gate_up; }
+std::span<const Kernel> bf16_kernels(Product product) {
+  return product == Product::gemm ? std::span<const Kernel>(gemm) : std::span<const Kernel>(gate_up);
+}
 
 }  // namespace gatefold::cuda::sm90_decode

@@ -66,7 +66,7 @@ ResidentClusters resident_clusters(const DeviceProperties& device) {
 template <class Shape>
 Status launch(const Problem& problem, const Operands& operands, const DeviceProperties& device, cudaStream_t stream) {
   const ResidentClusters resident = resident_clusters<Shape>(device);
-  const Cut cut = cut_of(Shape::config.product, problem, resident);
+  const Cut cut = cut_of(Shape::config, problem, resident);
   if (cut.split == 0)
     return unsupported("device: ", device.index, " (", device.name, ") holds no block of this kernel");
   Arguments<Shape> arguments;
@@ -78,15 +78,20 @@ Status launch(const Problem& problem, const Operands& operands, const DeviceProp
   return launch_kernel(kernel<Shape>, launch_shape<Shape>(clusters, cut.split), device.index, stream, arguments);
 }
 
-template <class Element, Product product, int... tokens>
-constexpr std::array<Kernel, sizeof...(tokens)> kernels_with() {
-  return {{{Shape<Element, product, tokens>::config, launch<Shape<Element, product, tokens>>,
-            resident_clusters<Shape<Element, product, tokens>>}...}};
+template <class Element, Config... configs>
+constexpr std::array<Kernel, sizeof...(configs)> kernels_with() {
+  return {{{configs, launch<Shape<Element, configs>>, resident_clusters<Shape<Element, configs>>}...}};
 }
 
-template <class Element, Product product>
+template <class Element, Product p>
 constexpr auto kernels_of() {
-  return kernels_with<Element, product, 8, 16, 24, 32, 48, 64>();
+  if constexpr (p == Product::gate_up) {
+    return kernels_with<Element, Config{8, p}, Config{16, p}, Config{24, p}, Config{32, p}, Config{48, p},
+                        Config{64, p}>();
+  } else {
+    return kernels_with<Element, Config{8, p}, Config{16, p}, Config{16, p, 32}, Config{24, p}, Config{24, p, 32},
+                        Config{32, p}, Config{32, p, 32}, Config{48, p}, Config{64, p}>();
+  }
 }
 
 }  // namespace gatefold::cuda::sm90_decode

@@ -10,23 +10,23 @@ namespace gatefold::cuda::sm90_decode {
 // A wgmma per slab and 16 of k: 64 weight rows by N = tokens (swap-AB).
 template <Config config, class Element>
 struct Mainloop {
-  static constexpr int rows = Config::rows;  // of the tile's wgmmas
   static constexpr int columns = config.tokens;
   using TiledMma = decltype(cute::make_tiled_mma(Wgmma<Operand<Element>, columns>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Operand<Element>>;
   template <int lines>
   using SmemLayout = decltype(cute::tile_to_shape(
       SmemAtom{},
-      cute::Shape<cute::Int<lines>, cute::Int<Config::box_k>, cute::Int<Config::boxes * config.stages()>>{}));
+      cute::Shape<cute::Int<lines>, cute::Int<Config::box_k>, cute::Int<config.boxes() * Config::stages>>{}));
 
   // By the consumer warpgroup: tCrC = weight rows . x^T, fp32, over a tile's k-steps of this block. One of them stays
   // in flight.
   template <class Accumulator>
   static __device__ void multiply(const Slots<config, Element>& slots, Ring<config>& ring, const ClusterPlace& place,
-                                  RingPosition<config.stages()>& position, Accumulator& tCrC) {
+                                  RingPosition& position, Accumulator& tCrC) {
     using namespace cute;
-    auto sA = make_tensor(make_smem_ptr(slots.weights[0][0]), SmemLayout<rows>{});  // (rows, box_k, stages x boxes)
-    auto sB = make_tensor(make_smem_ptr(slots.x[0][0]), SmemLayout<columns>{});     // (columns, box_k, stages x boxes)
+    auto sA =
+        make_tensor(make_smem_ptr(slots.weights[0][0]), SmemLayout<config.rows()>{});  // (rows, box_k, stages x boxes)
+    auto sB = make_tensor(make_smem_ptr(slots.x[0][0]), SmemLayout<columns>{});  // (columns, box_k, stages x boxes)
     TiledMma tiled_mma;
     auto thr_mma = tiled_mma.get_slice(0);
     auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, slabs, mma_k, stages x boxes): descriptors
@@ -39,13 +39,13 @@ struct Mainloop {
       warpgroup_fence_operand(tCrC);
       warpgroup_arrive();
 #pragma unroll
-      for (int box = 0; box < Config::boxes; ++box) {
-        const int at = position.slot * Config::boxes + box;
+      for (int box = 0; box < config.boxes(); ++box) {
+        const int at = position.slot * config.boxes() + box;
 #pragma unroll
         for (int k = 0; k < size<2>(tCrA); ++k) {
 #pragma unroll
-          for (int slab = 0; slab < Config::slabs; ++slab) {
-            cute::gemm(tiled_mma, tCrA(_, slab, k, at), tCrB(_, 0, k, at), tCrC(_, slab, 0));
+          for (int m = 0; m < config.wgmmas(); ++m) {
+            cute::gemm(tiled_mma, tCrA(_, m, k, at), tCrB(_, 0, k, at), tCrC(_, m, 0));
           }
           tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::One;
         }

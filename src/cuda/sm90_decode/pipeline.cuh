@@ -20,27 +20,28 @@ using Operand = std::conditional_t<std::is_same_v<Element, __half>, cute::half_t
 // A block among those of its cluster, which divide the k-steps of every tile: block r takes r, r + split, ... The
 // blocks take them by turns, so that they read whole lines of memory's at about one time.
 struct ClusterPlace {
-  __device__ explicit ClusterPlace(const Geometry& g)
+  __device__ ClusterPlace(const Geometry& g, int k)
       : geometry(g),
+        tile_k(k),
         rank(static_cast<int>(cluster_rank())),
         steps((geometry.k_steps - rank + geometry.split - 1) / geometry.split) {}
 
   // Where k-step `step` of this block's begins.
-  __device__ int column_of(int step) const { return (step * geometry.split + rank) * Config::tile_k; }
+  __device__ int column_of(int step) const { return (step * geometry.split + rank) * tile_k; }
 
   const Geometry& geometry;
+  int tile_k;
   int rank;
   int steps;  // of every tile's, this block's
 };
 
 // Where in the ring a producer or consumer stands. The phase flips at each turn.
-template <int stages>
 struct RingPosition {
   int slot = 0;
   std::uint32_t phase = 0;
 
   __device__ void advance() {
-    if (++slot == stages) {
+    if (++slot == Config::stages) {
       slot = 0;
       phase ^= 1;
     }
@@ -50,19 +51,19 @@ struct RingPosition {
 // What the ring holds: in each slot a k-step of a tile's weight rows and of its tokens, both in boxes of 64 columns.
 template <Config config, class Element>
 struct Slots {
-  alignas(1024) Operand<Element> weights[config.stages()][Config::boxes][Config::rows * Config::box_k];
-  alignas(1024) Operand<Element> x[config.stages()][Config::boxes][config.tokens * Config::box_k];
+  alignas(1024) Operand<Element> weights[Config::stages][config.boxes()][config.rows() * Config::box_k];
+  alignas(1024) Operand<Element> x[Config::stages][config.boxes()][config.tokens * Config::box_k];
 };
 
 // The barriers of the ring: full[s] counts the bytes that arrive in slot s, which the producer announces, and empty[s]
 // the consumer warps that have multiplied it.
 template <Config config>
 struct Ring {
-  std::uint64_t full[config.stages()];
-  std::uint64_t empty[config.stages()];
+  std::uint64_t full[Config::stages];
+  std::uint64_t empty[Config::stages];
 
   __device__ void init() {
-    for (int s = 0; s < config.stages(); ++s) {
+    for (int s = 0; s < Config::stages; ++s) {
       barrier_init(&full[s], 1);
       barrier_init(&empty[s], Config::consumer_warps);
     }

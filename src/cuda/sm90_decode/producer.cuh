@@ -32,8 +32,9 @@ class Producer {
     prefetch_descriptor(&arguments.slabs[1]);
   }
 
-  // By each consumer, before it stores: the kernel before may still read what it stores to, and write the biases.
-  static __device__ void begin_to_consume() { wait_for_previous_grid(); }
+  // By each thread that stores, before it does: the kernel before may still read what it stores to, and write the
+  // biases.
+  static __device__ void begin_to_store() { wait_for_previous_grid(); }
 
   // By the producer, before its first tile. The kernel before may still write x, and the weights, too, unless they are
   // settled: those come at once, as many slots as the ring has.
@@ -43,7 +44,7 @@ class Producer {
   }
 
   // Fills the ring with the block's k-steps of one tile.
-  __device__ void load(const Tile<config>& tile, RingPosition<config.stages()>& position) {
+  __device__ void load(const Tile<config>& tile, RingPosition& position) {
     const int token = tile.first_token();
     for (int step = 0; step < place_.steps; ++step) {
       if (brought_ > 0) {
@@ -61,7 +62,7 @@ class Producer {
   // Weights that are settled come into the ring. Others begin their way to L2: what the kernel before still writes to
   // them reaches L2 as well.
   __device__ void begin_weights(const Tile<config>& first) {
-    const int slots = min(place_.steps, config.stages());
+    const int slots = min(place_.steps, Config::stages);
     if (geometry_.weights_settled) {
       for (int step = 0; step < slots; ++step) bring_weights(first, step, step);
       brought_ = slots;
@@ -74,12 +75,12 @@ class Producer {
   __device__ void bring_weights(const Tile<config>& tile, int step, int slot) {
     const std::uint64_t policy = ptx::evict_first_policy();
     const int k = place_.column_of(step);
-    barrier_expect_bytes(&ring_.full[slot], (Config::slabs * geometry_.slab_rows + config.tokens) * Config::tile_k *
+    barrier_expect_bytes(&ring_.full[slot], (Config::slabs * geometry_.slab_rows + config.tokens) * config.tile_k() *
                                                 Config::element_bytes);
     for_each_slab(tile, [&](int slab, int row_in_block, int repetition) {
 #pragma unroll
-      for (int box = 0; box < Config::boxes; ++box) {
-        Operand<Element>* const to = slots_.weights[slot][box] + slab * Config::slab * Config::box_k;
+      for (int box = 0; box < config.boxes(); ++box) {
+        Operand<Element>* const to = slots_.weights[slot][box] + slab * config.slab * Config::box_k;
         load_tile_3d(&arguments_.slabs[slab], &ring_.full[slot], to, k + box * Config::box_k, row_in_block, repetition,
                      policy);
       }
@@ -89,14 +90,14 @@ class Producer {
   __device__ void bring_x(int token, int step, int slot) {
     const int k = place_.column_of(step);
 #pragma unroll
-    for (int box = 0; box < Config::boxes; ++box) {
+    for (int box = 0; box < config.boxes(); ++box) {
       load_tile_2d(&arguments_.x, &ring_.full[slot], slots_.x[slot][box], k + box * Config::box_k, token);
     }
   }
 
   __device__ void prefetch_weights(const Tile<config>& tile, int step) const {
     for_each_slab(tile, [&](int slab, int row_in_block, int repetition) {
-      for (int box = 0; box < Config::boxes; ++box) {
+      for (int box = 0; box < config.boxes(); ++box) {
         prefetch_tile_3d(&arguments_.slabs[slab], place_.column_of(step) + box * Config::box_k, row_in_block,
                          repetition);
       }

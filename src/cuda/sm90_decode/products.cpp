@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "core/arithmetic.hpp"
@@ -25,6 +26,9 @@ std::int64_t most_tokens_of(const Problem& p) {
   return suits_larger_tiles(p) ? FewTokens::first_of_sm90(p) - 1 : most_tokens_wanted;
 }
 
+constexpr int whole_slab = Config{}.slab;
+constexpr int low_slab = 32;
+
 constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
 
@@ -41,14 +45,17 @@ struct Family {
     std::span<const Kernel> list;
     if (p.types.x == DType::bf16) list = bf16_kernels(product_of(p.op));
     if (p.types.x == DType::fp16) list = fp16_kernels(product_of(p.op));
-    return {list.begin(), list.end()};
+    std::vector<Kernel> kernels(list.begin(), list.end());
+    // Other slabs are cut otherwise, which is another order of the sums.
+    if (p.batch_invariant) std::erase_if(kernels, [](const Kernel& k) { return k.config.slab != whole_slab; });
+    return kernels;
   }
 
   bool takes_row_scale(Op /*op*/) const { return false; }
   bool holds_back_the_next(const Problem& /*problem*/) const { return true; }
   bool batch_invariant() const { return true; }
 
-  std::string name_of(const Kernel& kernel) const { return concat(Config::rows, "x", kernel.config.tokens); }
+  std::string name_of(const Kernel& kernel) const { return concat(kernel.config.rows(), "x", kernel.config.tokens); }
 
   // By the copy engine, whose descriptors hold multiples of 16 bytes. The output is stored element by element.
   CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
@@ -57,7 +64,7 @@ struct Family {
     if (p.hidden_size % chunk != 0) {
       return concat("hidden_size ", p.hidden_size, " is not a multiple of ", chunk, " elements (16 bytes)");
     }
-    if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate - Config::rows) {
+    if (std::max(p.hidden_size, p.intermediate_size) > largest_coordinate - Config{}.rows()) {
       return "a size exceeds 2^31 - 1";
     }
     if (2 * p.intermediate_size > largest_stride / (size_of(p.types.weights) * std::max(p.ld_gate, p.ld_up))) {
@@ -68,9 +75,9 @@ struct Family {
   }
 
   // A slab of 64 rows is a box of the copy engine: whole blocks of the layout, or a part of one.
-  bool fits(const Kernel& /*kernel*/, const Problem& p) const { return divides(p, Config::slab); }
+  bool fits(const Kernel& kernel, const Problem& p) const { return divides(p, kernel.config.slab); }
   std::string nothing_fits(const Problem& p) const {
-    return concat("interleaved by ", p.layout.block, " rows, neither a divisor nor a multiple of ", Config::slab);
+    return concat("interleaved by ", p.layout.block, " rows, neither a divisor nor a multiple of ", whole_slab);
   }
 
   // sm_90a code runs on compute capability 9.0 alone.
@@ -93,7 +100,8 @@ struct Family {
 
   // So many that tiles and tokens are counted in 31 bits.
   std::int64_t most_tokens(const Problem& p) const {
-    const std::int64_t rows = std::max<std::int64_t>(1, row_tiles(product_of(p.op), p, std::ranges::min(slab_heights)));
+    const std::int64_t rows =
+        std::max<std::int64_t>(1, row_tiles(product_of(p.op), p, std::ranges::min(slab_heights(low_slab))));
     return std::min(largest_coordinate - 64, (largest_coordinate - 64) / rows * 8);
   }
 
@@ -101,19 +109,22 @@ struct Family {
     return kernels.front().resident_clusters(device);
   }
 
-  // The first that takes all tokens at once, or the last: each further tile reads its weights again.
-  const Kernel* choose(std::span<const Kernel> kernels, const Problem& /*problem*/, std::int64_t tokens,
+  // The one of the fewest tiles of tokens, each of which reads the weights again; then that of the lower slabs where
+  // those are one round (FewTokens), or of the whole ones; then that for the fewest tokens.
+  const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                        const Machine& machine) const {
     if (std::ranges::all_of(machine, [](int clusters) { return clusters == 0; })) return nullptr;
-    const auto fitting =
-        std::ranges::find_if(kernels, [&](const Kernel& kernel) { return tokens <= kernel.config.tokens; });
-    return fitting == kernels.end() ? &kernels.back() : &*fitting;
+    const int slab = problem.op == Op::gemm && FewTokens::in_halves(problem) ? low_slab : whole_slab;
+    return &*std::ranges::min_element(kernels, {}, [&](const Kernel& kernel) {
+      const Config& c = kernel.config;
+      return std::tuple(ceil_div(tokens, std::int64_t{c.tokens}), c.slab != slab, c.tokens);
+    });
   }
 
   std::string describe(const Kernel& kernel, const Problem& p, std::int64_t /*tokens*/, const Machine& machine) const {
-    const Cut cut = cut_of(product_of(p.op), p, machine);
-    return concat(name_of(kernel), ", ", kernel.config.stages(), " stages",
-                  cut.slab_rows != Config::slab ? concat(", slabs of ", cut.slab_rows, " rows") : "",
+    const Cut cut = cut_of(kernel.config, p, machine);
+    return concat(name_of(kernel), ", ", Config::stages, " stages",
+                  cut.slab_rows != kernel.config.slab ? concat(", slabs of ", cut.slab_rows, " rows") : "",
                   cut.split > 1 ? concat(", sums divided by ", cut.split) : "");
   }
 

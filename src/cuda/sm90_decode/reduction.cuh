@@ -10,13 +10,15 @@ namespace gatefold::cuda::sm90_decode {
 // among them (Division): what a block has of a unit it sends to the one that adds that unit up, in the order of the
 // blocks, so that a sum does not hang on who comes first.
 //
-//     block 0   | multiply | send | receive, its units: add, store | release |
-//     block 1   | multiply | send | receive, its units: add, store | release |
+//     block 0   consumers | multiply      | send | multiply the next tile                       | send |
+//               finishers | make room |          | receive, its units: add, store | make room |        | receive ...
+//     block 1   the same
 //
-// A unit is what a warp has of eight tokens. Of its sums a thread holds four of each slab, in registers as in the
-// mailbox: of token 2 (lane % 4) + i % 2 of the eight, and row lane / 4 + 8 (i / 2) of the warp's 16.
+// A unit is 16 rows of both slabs and eight tokens. Of its sums a lane holds four of each slab, in registers as in the
+// mailbox: of token 2 (lane % 4) + i % 2 of the eight, and row lane / 4 + 8 (i / 2) of the 16.
 //
-// A block that has all terms passes its sums through its own mailbox, too: the units are dealt out to the warps anew.
+// A block that has all terms passes its sums through its own mailbox, too. The mailbox holds one tile's: the consumers
+// send the next one's when all finishers that they send to have read it.
 template <Config config>
 class ClusterReduction {
  public:
@@ -27,14 +29,19 @@ class ClusterReduction {
   };
 
   struct Barriers {
-    std::uint64_t sent;  // counts the bytes that arrive
-    std::uint64_t read;  // the consumer warps of all blocks that have added up what this block sent
+    // The finisher warps of all blocks, when they have read what this block sent; of one block alone their threads.
+    std::uint64_t room;
+    // A consumer of this block, which announces the bytes that arrive; of one block alone all consumers. So the
+    // finishers of a block that is sent nothing, too, don't run ahead of its consumers, and into the next phase of
+    // `room`.
+    std::uint64_t sent;
   };
 
-  // By one thread of a block.
+  // By one thread of a block. (Where threads arrive one by one it is because racecheck doesn't see what the others of a
+  // warp have done before one that arrives for them.)
   static __device__ void init(Barriers& barriers, int split) {
-    barrier_init(&barriers.sent, 1);
-    barrier_init(&barriers.read, Config::consumer_warps * split);
+    barrier_init(&barriers.room, split == 1 ? 32 * Config::finisher_warps : Config::finisher_warps * split);
+    barrier_init(&barriers.sent, split == 1 ? 32 * Config::consumer_warps : 1);
   }
 
   // The units that a block adds up of a tile.
@@ -47,13 +54,11 @@ class ClusterReduction {
           first_(division.first(rank)),
           count_(division.count(rank)) {}
 
-    __device__ int count() const { return count_; }
-
     // function(unit, sums) for each of them that is this warp's.
     template <class Function>
     __device__ void for_each(Function function) const {
 #pragma unroll 1
-      for (int i = warp(); i < count_; i += Config::consumer_warps) {
+      for (int i = finisher(); i < count_; i += Config::finisher_warps) {
         UnitSums sums = {};
         for (int from = 0; from < geometry_.split; ++from) add(storage_.mailbox[from * division_.most() + i], sums);
         function(first_ + i, sums);
@@ -71,73 +76,73 @@ class ClusterReduction {
   __device__ ClusterReduction(Storage& storage, Barriers& barriers, const Geometry& geometry, const ClusterPlace& place)
       : storage_(storage), barriers_(barriers), geometry_(geometry), place_(place) {}
 
-  // Each unit's sums to the block that adds them up, whose consumers have read what they had before.
+  // By the consumers: each unit's sums to the block that adds them up, where there is room.
   template <class Accumulator>
   __device__ void send(std::uint32_t phase, const Accumulator& tCrC) {
-    if (geometry_.split == 1) return keep(tCrC);
+    if (geometry_.split == 1) return keep(phase, tCrC);
     const Division d = division();
-    barrier_wait_for_cluster(&barriers_.read, phase ^ 1);
+    barrier_wait_for_cluster(&barriers_.room, phase);
+    if (threadIdx.x == 0) {
+      barrier_expect_bytes(&barriers_.sent, geometry_.split * d.count(place_.rank) * Config::unit_bytes);
+    }
 #pragma unroll
     for (int group = 0; group < config.groups(); ++group) {
-      const int unit = warp() * config.groups() + group;
+      const int unit = unit_of(group);
       const int to = d.block_of(unit);
       const int at = place_.rank * d.most() + unit - d.first(to);
 #pragma unroll
-      for (int slab = 0; slab < Config::slabs; ++slab) {
-        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), slab, 0); };
-        store_remote(storage_.mailbox[at][slab][lane()], &barriers_.sent, static_cast<std::uint32_t>(to), value(0),
-                     value(1), value(2), value(3));
+      for (int m = 0; m < config.wgmmas(); ++m) {
+        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), m, 0); };
+        store_remote(storage_.mailbox[at][slab_of(m)][lane()], &barriers_.sent, static_cast<std::uint32_t>(to),
+                     value(0), value(1), value(2), value(3));
       }
     }
   }
 
-  // Until all blocks' sums of this block's units have come.
-  __device__ Units receive(std::uint32_t phase) {
-    const Units units(storage_, geometry_, division(), place_.rank);
+  // By the finishers, before each tile: they have read what was sent of the one before.
+  __device__ void make_room() {
     if (geometry_.split == 1) {
-      consumers_sync();
-    } else {
-      if (threadIdx.x == 0) {
-        barrier_expect_bytes(&barriers_.sent, geometry_.split * units.count() * Config::unit_bytes);
-      }
-      barrier_wait_for_cluster(&barriers_.sent, phase);
-    }
-    return units;
-  }
-
-  // When they have been added up: the others may send again.
-  __device__ void release() {
-    if (geometry_.split == 1) {
-      consumers_sync();
+      barrier_arrive(&barriers_.room);
     } else {
       __syncwarp();  // all lanes have read
-      if (lane() < geometry_.split) barrier_release_remote(&barriers_.read, static_cast<std::uint32_t>(lane()));
+      if (lane() < geometry_.split) barrier_release_remote(&barriers_.room, static_cast<std::uint32_t>(lane()));
     }
+  }
+
+  // By the finishers, until all blocks' sums of this block's units have come.
+  __device__ Units receive(std::uint32_t phase) {
+    if (geometry_.split == 1) {
+      barrier_wait(&barriers_.sent, phase);
+    } else {
+      barrier_wait_for_cluster(&barriers_.sent, phase);
+    }
+    return {storage_, geometry_, division(), place_.rank};
   }
 
  private:
   __device__ Division division() const { return {config.units(), geometry_.split}; }
+
+  // Of the sums that a warp holds: a wgmma of 64 rows is a slab of as many, or both of 32, of which each has two warps.
+  static __device__ int unit_of(int group) { return warp() % config.slab_warps() * config.groups() + group; }
+  static __device__ int slab_of(int m) { return config.wgmmas() == 2 ? m : warp() / config.slab_warps(); }
   static __device__ int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  static __device__ int finisher() { return warp() - Config::consumer_warps; }
   static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  // Where the block has all terms: the warps have come together at the tile before's end.
+  // Where the block has all terms.
   template <class Accumulator>
-  __device__ void keep(const Accumulator& tCrC) {
+  __device__ void keep(std::uint32_t phase, const Accumulator& tCrC) {
+    barrier_wait(&barriers_.room, phase);
 #pragma unroll
     for (int group = 0; group < config.groups(); ++group) {
 #pragma unroll
-      for (int slab = 0; slab < Config::slabs; ++slab) {
-        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), slab, 0); };
-        *reinterpret_cast<float4*>(storage_.mailbox[warp() * config.groups() + group][slab][lane()]) = {
-            value(0), value(1), value(2), value(3)};
+      for (int m = 0; m < config.wgmmas(); ++m) {
+        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), m, 0); };
+        *reinterpret_cast<float4*>(storage_.mailbox[unit_of(group)][slab_of(m)][lane()]) = {value(0), value(1),
+                                                                                            value(2), value(3)};
       }
     }
-  }
-
-  static __device__ void consumers_sync() {
-    delay();
-    asm volatile("bar.sync 1, %0;" ::"n"(32 * Config::consumer_warps) : "memory");
-    delay();
+    barrier_arrive(&barriers_.sent);
   }
 
   static __device__ void add(const float (&unit)[Config::slabs][32][4], UnitSums& sums) {

@@ -30,14 +30,14 @@ struct EpilogueOf<Product::gate_up, config, Element> {
   using Type = GateUpEpilogue<config, Element>;
 };
 
-template <class E, Product product, int tokens>
+template <class E, Config c>
 struct Shape {
-  static constexpr Config config{.tokens = tokens, .product = product};
+  static constexpr Config config = c;
   using Element = E;
   using Loads = Producer<config, E>;
   using Mainloop = sm90_decode::Mainloop<config, E>;
   using Reduction = ClusterReduction<config>;
-  using Epilogue = typename EpilogueOf<product, config, E>::Type;
+  using Epilogue = typename EpilogueOf<config.product, config, E>::Type;
   using Scheduler = TileScheduler<config>;
 };
 
