@@ -33,6 +33,14 @@ TEST(FewTokens, AreLeftToTheKernelsForThemUpToASize) {
   }
 }
 
+TEST(FewTokens, AreDecodesUpToANumber) {
+  EXPECT_EQ(FewTokens::first_of_sm90_decode(sm90::gated_problem(4096, 14336)), 9) << "Llama 3.1 8B";
+  EXPECT_EQ(FewTokens::first_of_sm90_decode(sm90::plain_problem(14336, 4096)), 13) << "Llama 3.1 8B";
+  EXPECT_EQ(FewTokens::first_of_sm90_decode(sm90::plain_problem(25600, 5120)), 9) << "Qwen3 32B, 262 MB";
+  EXPECT_EQ(FewTokens::first_of_sm90_decode(sm90::plain_problem(28672, 8192)), 7) << "Llama 3.1 70B, 470 MB";
+  EXPECT_EQ(FewTokens::first_of_sm90_decode(sm90::gated_problem(8192, 28672)), 7) << "Llama 3.1 70B";
+}
+
 // Weights that are settled have no kernels in parts.
 TEST(FewTokens, OfSettledWeightsAreNotSummedInParts) {
   Problem down = sm90::plain_problem(8192, 2048);

@@ -7,7 +7,7 @@
 #include "core/arithmetic.hpp"
 #include "cuda/implementations.hpp"
 #include "cuda/kernel_grid.hpp"
-#include "cuda/sm90_decode/kernels.hpp"
+#include "cuda/sm90_decode/choice.hpp"
 #include "gated_problem.hpp"
 
 // The sizes, the places and the division of the kernels for few tokens on 9.0: arithmetic on the host.
@@ -147,6 +147,31 @@ TEST(Sm90Decode, GeometryCountsTheTilesOfRowsAndOfTokens) {
   const Geometry low = geometry_of({.tokens = 32, .product = Product::gemm, .slab = 32}, down, operands, low_cut);
   EXPECT_EQ(low.tiles, 3 * 64);
   EXPECT_EQ(low.k_steps, 56) << "of 512 bytes";
+}
+
+std::pair<int, int> chosen(const Problem& problem, std::int64_t tokens) {
+  const Config& c =
+      choose(bf16_kernels(problem.op == Op::gemm ? Product::gemm : Product::gate_up), problem, tokens).config;
+  return {c.rows(), c.tokens};
+}
+
+// Each tile of tokens reads all weights again: as few as can be, padded no further than that takes.
+TEST(Sm90Decode, TokensTakeAsFewTilesAsCanBe) {
+  const Problem problem = gated_problem(4096, 14336);
+  for (const auto& [tokens, columns] :
+       {std::pair{1, 8}, {9, 16}, {16, 16}, {17, 24}, {25, 32}, {33, 48}, {49, 64}, {65, 48}, {97, 64}, {500, 64}}) {
+    EXPECT_EQ(chosen(problem, tokens), (std::pair{128, columns})) << tokens << " tokens";
+  }
+}
+
+TEST(Sm90Decode, LowTilesAreFor4096Columns) {
+  const Problem down = plain_problem(14336, 4096);
+  EXPECT_EQ(chosen(down, 13), (std::pair{64, 16}));
+  EXPECT_EQ(chosen(down, 20), (std::pair{64, 24}));
+  EXPECT_EQ(chosen(down, 32), (std::pair{64, 32}));
+  EXPECT_EQ(chosen(down, 33), (std::pair{128, 48})) << "in one tile of tokens";
+  EXPECT_EQ(chosen(plain_problem(28672, 8192), 16), (std::pair{128, 16}));
+  EXPECT_EQ(chosen(plain_problem(8192, 3072), 16), (std::pair{128, 16}));
 }
 
 // A slab is one box of the copy engine.

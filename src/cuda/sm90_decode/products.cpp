@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <limits>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "core/arithmetic.hpp"
 #include "cuda/family/few_tokens.hpp"
 #include "cuda/family/products.hpp"
 #include "cuda/implementations.hpp"
-#include "cuda/sm90_decode/kernels.hpp"
+#include "cuda/sm90_decode/choice.hpp"
 
 namespace gatefold::cuda {
 namespace sm90_decode {
@@ -25,9 +24,6 @@ bool suits_larger_tiles(const Problem& p) { return p.intermediate_size % chunk =
 std::int64_t most_tokens_of(const Problem& p) {
   return suits_larger_tiles(p) ? FewTokens::first_of_sm90(p) - 1 : most_tokens_wanted;
 }
-
-constexpr int whole_slab = Config{}.slab;
-constexpr int low_slab = 32;
 
 constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t largest_stride = (std::int64_t{1} << 40) - 1;  // bytes, in a descriptor
@@ -109,16 +105,10 @@ struct Family {
     return kernels.front().resident_clusters(device);
   }
 
-  // The one of the fewest tiles of tokens, each of which reads the weights again; then that of the lower slabs where
-  // those are one round (FewTokens), or of the whole ones; then that for the fewest tokens.
   const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                        const Machine& machine) const {
     if (std::ranges::all_of(machine, [](int clusters) { return clusters == 0; })) return nullptr;
-    const int slab = problem.op == Op::gemm && FewTokens::in_halves(problem) ? low_slab : whole_slab;
-    return &*std::ranges::min_element(kernels, {}, [&](const Kernel& kernel) {
-      const Config& c = kernel.config;
-      return std::tuple(ceil_div(tokens, std::int64_t{c.tokens}), c.slab != slab, c.tokens);
-    });
+    return &sm90_decode::choose(kernels, problem, tokens);
   }
 
   std::string describe(const Kernel& kernel, const Problem& p, std::int64_t /*tokens*/, const Machine& machine) const {
