@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/files.hpp"
 #include "checkpoint/input_error.hpp"
 
 // The CSV of Nsight Compute: a fixture with the end of a fused step, a whole one of one event and two MLPs, and an
@@ -16,6 +17,12 @@ namespace gatefold::cli {
 namespace {
 
 const std::string fixture = GATEFOLD_NCU_FIXTURE;
+
+// Of this process: each test is one, and several run at a time.
+const checkpoint::test::TemporaryFolder& own_folder() {
+  static const checkpoint::test::TemporaryFolder folder;
+  return folder;
+}
 
 const PassProfile& of(const std::vector<PassProfile>& profiles, const std::string& pass) {
   static const PassProfile none{};
@@ -36,7 +43,7 @@ std::string with(const std::string& what, const std::string& by) {
     ++replaced;
   }
   EXPECT_GT(replaced, 0U) << what;
-  std::string file = testing::TempDir() + "ncu_profile_test.csv";
+  std::string file = own_folder() / "profile.csv";
   std::ofstream(file) << text;
   return file;
 }
@@ -69,7 +76,7 @@ TEST(NcuProfile, ReadsBytesThatAreNotScaled) {
 
 // What ncu --replay-mode app-range writes.
 std::string of_ranges(int ranges, const std::string& more = "") {
-  std::string file = testing::TempDir() + "ncu_ranges_test.csv";
+  std::string file = own_folder() / "ranges.csv";
   std::ofstream out(file);
   out << "==PROF== Profiling \"range\" - 0: 0%....50%....100% - 1 pass\n"
       << R"("ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum")" << "\n"
