@@ -16,7 +16,7 @@
 namespace gatefold::cli {
 namespace {
 
-const std::string fixture = GATEFOLD_NCU_FIXTURE;
+constexpr const char* fixture = GATEFOLD_NCU_FIXTURE;
 
 // Of this process: each test is one, and several run at a time.
 const checkpoint::test::TemporaryFolder& own_folder() {
