@@ -9,7 +9,7 @@
 
 // Who takes few tokens on compute capability 9.0: decode the fewest, up to 6, 8 or 12, sm90_decode beyond, and sm90
 // from some number on, which hangs on the weights. Measured on H200s, a whole mlp or its products of nine models with 1
-// to 48 tokens (docs/kernels/decode_log.md).
+// to 64 tokens (docs/kernels/decode_log.md).
 namespace gatefold::cuda {
 
 // The most tokens for which decode is chosen, where nothing before it is.
@@ -38,8 +38,8 @@ struct FewTokens {
   }
 
   // gemm of so few columns that sm90's tiles of 64, whose sums two blocks divide, are one round that leaves a tenth of
-  // the multiprocessors idle at most. Llama 8B's down-projection, 4096 columns, is 32 tiles of 128 rows for
-  // sm90_decode, two more than an H100 holds clusters of four.
+  // the multiprocessors idle at most. So are sm90_decode's low tiles: of 128 rows Llama 8B's down-projection, 4096
+  // columns, is 32, two more than an H100 holds clusters of four.
   static bool in_halves(const Problem& p) {
     const std::int64_t blocks = 2 * ceil_div(p.intermediate_size, std::int64_t{64});
     return blocks <= multiprocessors && filled(blocks) >= 0.9;

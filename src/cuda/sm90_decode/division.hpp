@@ -20,7 +20,7 @@ constexpr std::array<int, 2> slab_heights(int slab) { return {slab, slab / 8 * 7
 
 struct Cut {
   int split = 0;  // blocks of a cluster; 0: the device holds none
-  int slab_rows = 64;
+  int slab_rows = Config{}.slab;
 };
 
 std::int64_t row_tiles(Product product, const Problem& problem, int slab_rows);

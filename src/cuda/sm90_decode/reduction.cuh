@@ -85,18 +85,12 @@ class ClusterReduction {
     if (threadIdx.x == 0) {
       barrier_expect_bytes(&barriers_.sent, geometry_.split * d.count(place_.rank) * Config::unit_bytes);
     }
-#pragma unroll
-    for (int group = 0; group < config.groups(); ++group) {
-      const int unit = unit_of(group);
+    for_each_sum(tCrC, [&](int unit, int slab, const float4& sums) {
       const int to = d.block_of(unit);
       const int at = place_.rank * d.most() + unit - d.first(to);
-#pragma unroll
-      for (int m = 0; m < config.wgmmas(); ++m) {
-        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), m, 0); };
-        store_remote(storage_.mailbox[at][slab_of(m)][lane()], &barriers_.sent, static_cast<std::uint32_t>(to),
-                     value(0), value(1), value(2), value(3));
-      }
-    }
+      store_remote(storage_.mailbox[at][slab][lane()], &barriers_.sent, static_cast<std::uint32_t>(to), sums.x, sums.y,
+                   sums.z, sums.w);
+    });
   }
 
   // By the finishers, before each tile: they have read what was sent of the one before.
@@ -133,16 +127,23 @@ class ClusterReduction {
   template <class Accumulator>
   __device__ void keep(std::uint32_t phase, const Accumulator& tCrC) {
     barrier_wait(&barriers_.room, phase);
+    for_each_sum(tCrC, [&](int unit, int slab, const float4& sums) {
+      *reinterpret_cast<float4*>(storage_.mailbox[unit][slab][lane()]) = sums;
+    });
+    barrier_arrive(&barriers_.sent);
+  }
+
+  // function(unit, slab, four sums) for all that this thread holds.
+  template <class Accumulator, class Function>
+  static __device__ void for_each_sum(const Accumulator& tCrC, Function function) {
 #pragma unroll
     for (int group = 0; group < config.groups(); ++group) {
 #pragma unroll
       for (int m = 0; m < config.wgmmas(); ++m) {
-        const auto value = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), m, 0); };
-        *reinterpret_cast<float4*>(storage_.mailbox[unit_of(group)][slab_of(m)][lane()]) = {value(0), value(1),
-                                                                                            value(2), value(3)};
+        const auto sum = [&](int i) { return tCrC(cute::make_coord(i % 2, i / 2, group), m, 0); };
+        function(unit_of(group), slab_of(m), float4{sum(0), sum(1), sum(2), sum(3)});
       }
     }
-    barrier_arrive(&barriers_.sent);
   }
 
   static __device__ void add(const float (&unit)[Config::slabs][32][4], UnitSums& sums) {
