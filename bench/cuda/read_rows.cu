@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "cuda/common/launch.hpp"
 #include "cuda/common/ptx.cuh"
@@ -23,7 +24,7 @@ constexpr int consumers = 32 * consumer_warps;
 constexpr int threads = consumers + 32;
 
 struct Arguments {
-  CUtensorMap map;  // (byte of a line, line of a row, row); boxes of rows / 2
+  CUtensorMap map;  // (byte of a line, line of a row, row), or the last two the other way round; boxes of rows / 2
   const std::byte* base;
   std::int64_t row_bytes;
   std::int64_t segment_bytes;  // of a row, which a tile's blocks divide
@@ -65,11 +66,14 @@ __device__ void request_slot(const Arguments& a, std::uint64_t* full, std::byte*
     copy_piece(full, slot, a.base + (tile * a.row_bytes + column) * a.rows, a.rows * a.bytes, policy);
     return;
   }
-  const int box_bytes = a.request == Request::rows_first ? a.bytes : line;
+  const int box_bytes = a.request == Request::columns_first ? line : a.bytes;
   for (int half = 0; half < 2; ++half) {
     for (int at = 0; at < a.bytes; at += box_bytes) {
-      load_tile_3d(&a.map, full, slot + a.rows / 2 * (half * a.bytes + at), 0, (column + at) / line,
-                   static_cast<int>(first + half * a.to_second), policy);
+      const int at_line = (column + at) / line;
+      const int row = static_cast<int>(first + half * a.to_second);
+      const bool rows_last = a.request != Request::columns_in_one;
+      load_tile_3d(&a.map, full, slot + a.rows / 2 * (half * a.bytes + at), 0, rows_last ? at_line : row,
+                   rows_last ? row : at_line, policy);
     }
   }
 }
@@ -127,12 +131,16 @@ CUtensorMap map_of(const Way& way, const RowsToRead& weights) {
   cudaDriverEntryPointQueryResult result{};
   require(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &result),
           "cuTensorMapEncodeTiled");
-  const auto lines = static_cast<cuuint64_t>(weights.row_bytes / line);
-  const cuuint64_t sizes[] = {line / 2, lines, static_cast<cuuint64_t>(weights.rows)};
-  const cuuint64_t strides[] = {line, static_cast<cuuint64_t>(weights.row_bytes)};
-  const cuuint32_t box[] = {line / 2,
-                            static_cast<cuuint32_t>(way.request == Request::rows_first ? way.bytes / line : 1),
-                            static_cast<cuuint32_t>(way.rows / 2)};
+  cuuint64_t sizes[] = {line / 2, static_cast<cuuint64_t>(weights.row_bytes / line),
+                        static_cast<cuuint64_t>(weights.rows)};
+  cuuint64_t strides[] = {line, static_cast<cuuint64_t>(weights.row_bytes)};
+  cuuint32_t box[] = {line / 2, static_cast<cuuint32_t>(way.request == Request::columns_first ? 1 : way.bytes / line),
+                      static_cast<cuuint32_t>(way.rows / 2)};
+  if (way.request == Request::columns_in_one) {
+    std::swap(sizes[1], sizes[2]);
+    std::swap(strides[0], strides[1]);
+    std::swap(box[1], box[2]);
+  }
   const cuuint32_t element_strides[] = {1, 1, 1};
   CUtensorMap map{};
   const CUresult error = reinterpret_cast<decltype(&::cuTensorMapEncodeTiled)>(entry)(
@@ -152,7 +160,7 @@ void read_rows(const Way& way, const RowsToRead& weights, void* sink, cudaStream
                                 std::to_string(way.rows) + " rows by " + std::to_string(way.bytes) + " bytes");
   }
   Arguments a{};
-  const bool boxes = way.request == Request::columns_first || way.request == Request::rows_first;
+  const bool boxes = way.request != Request::side_by_side && way.request != Request::pieces;
   if (boxes) a.map = map_of(way, weights);
   a.base = static_cast<const std::byte*>(weights.base);
   a.row_bytes = weights.row_bytes;

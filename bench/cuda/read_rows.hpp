@@ -7,9 +7,9 @@
 namespace gatefold::bench {
 
 // How a block's ring is filled with a tile's rows. Side by side: 16 KiB whatever the rows. Pieces: `bytes` of one row
-// by a copy. The others by the copy engine's boxes: 128 bytes of all rows of a half of the tile, one box after the
-// other, or `bytes` of each row before the next one, in one box.
-enum class Request : std::uint8_t { side_by_side, pieces, columns_first, rows_first };
+// by a copy. The others by the copy engine's boxes, of all rows of a half of the tile: 128 bytes of each, one box after
+// the other; as many boxes in one, in the same order; or in one box `bytes` of each row before the next one.
+enum class Request : std::uint8_t { side_by_side, pieces, columns_first, columns_in_one, rows_first };
 
 // Blocks that stay on their multiprocessors and take every so many-th tile. Where there are fewer tiles than blocks,
 // two, four and so on take a part of each tile's rows each.

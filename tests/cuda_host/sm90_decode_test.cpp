@@ -98,7 +98,7 @@ TEST(Sm90Decode, SplitsEvenlyForTheLlamaModels) {
 }
 
 // An H100 holds 30 or 32 clusters of four blocks. Where it is 30, the 32 tiles of 128 rows that 4096 columns are take
-// two rounds or three; tiles of 64 rows, divided by two, one.
+// two rounds or three; tiles of 64 rows, divided by two, one that is full.
 TEST(Sm90Decode, LowTilesOf4096ColumnsAreOneRound) {
   const Problem down = plain_problem(14336, 4096);
   constexpr ResidentClusters thirty{132, 66, 30, 15};
@@ -114,6 +114,36 @@ TEST(Sm90Decode, TakesNoSplitThatTheDeviceCannotHold) {
   EXPECT_EQ(cut_of(gemm, down, {132, 66, 0, 0}).split, 2);
   EXPECT_EQ(cut_of(gemm, down, {132, 0, 0, 0}).split, 1);
   EXPECT_EQ(cut_of(gemm, down, {0, 0, 0, 0}).split, 0);
+}
+
+// So few columns that whole slabs are 80 blocks in clusters of four: of Qwen3 4B's down-projection. More columns have
+// no such low ones.
+TEST(Sm90Decode, SlabsAreLowestForFewColumns) {
+  constexpr ResidentClusters thirty{132, 66, 30, 15};
+  const Cut few = cut_of(gemm, plain_problem(9728, 2560), thirty);
+  EXPECT_EQ(few.slab_rows, 48);
+  EXPECT_EQ(few.split, 4);
+  for (const std::int64_t columns : {4096, 5120, 7168, 16384}) {
+    EXPECT_GE(cut_of(gemm, plain_problem(27648, columns), thirty).slab_rows, 56) << columns;
+  }
+}
+
+// All steps but a last one that ends within a line of 64 columns are requested as runs of their rows.
+TEST(Sm90Decode, RunsAreOfWholeLines) {
+  const auto run_steps = [](const Config& config, std::int64_t depth) {
+    const Problem problem = problem_of(config.product, depth, 4096);
+    const Geometry g = geometry_of(config, problem, Operands{.tokens = 8}, Cut{1, config.slab});
+    return std::pair(g.run_steps, g.k_steps);
+  };
+  for (const Config& config : {gemm, gate_up}) {  // steps of 128 columns
+    EXPECT_EQ(run_steps(config, 4096), std::pair(32, 32));
+    EXPECT_EQ(run_steps(config, 64), std::pair(1, 1));
+    EXPECT_EQ(run_steps(config, 576), std::pair(5, 5));
+    EXPECT_EQ(run_steps(config, 584), std::pair(4, 5));
+    EXPECT_EQ(run_steps(config, 72), std::pair(0, 1));
+  }
+  EXPECT_EQ(run_steps(low_gemm, 576), std::pair(3, 3));  // of 256
+  EXPECT_EQ(run_steps(low_gemm, 584), std::pair(2, 3));
 }
 
 // Lower slabs fill the rounds of Llama 8B's gate_up, but only of whole blocks of the layout.

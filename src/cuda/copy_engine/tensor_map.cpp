@@ -69,6 +69,25 @@ cuuint64_t bytes(const MatrixView& view, std::int64_t elements) {
   return static_cast<cuuint64_t>(elements * size_of(view.type));
 }
 
+// The rows that `lines` numbers as two dimensions of a tensor: in a block, and blocks.
+struct Rows {
+  cuuint64_t block, blocks;
+  cuuint64_t stride, block_stride;  // bytes
+  cuuint32_t box_rows, box_blocks;
+  cuuint32_t line;  // elements of swizzle_row_bytes
+  const std::byte* first;
+
+  Rows(const MatrixView& view, const LineMap& lines, int box)
+      : block(static_cast<cuuint64_t>(lines.block)),
+        blocks(static_cast<cuuint64_t>(view.rows / lines.block)),
+        stride(bytes(view, view.ld)),
+        block_stride(blocks == 1 ? stride : bytes(view, view.ld * lines.period)),
+        box_rows(static_cast<cuuint32_t>(lines.period != lines.block ? std::min<std::int64_t>(lines.block, box) : box)),
+        box_blocks(static_cast<cuuint32_t>(box) / box_rows),
+        line(static_cast<cuuint32_t>(swizzle_row_bytes / size_of(view.type))),
+        first(static_cast<const std::byte*>(view.base) + bytes(view, view.ld * lines.first)) {}
+};
+
 }  // namespace
 
 Status encode_matrix(CUtensorMap& map, const MatrixView& view, int box_rows, int box_columns, Swizzle swizzle) {
@@ -79,16 +98,20 @@ Status encode_matrix(CUtensorMap& map, const MatrixView& view, int box_rows, int
 }
 
 Status encode_lines(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, Promotion promotion) {
-  const std::int64_t block = lines.block;
-  const bool interleaved = lines.period != block;
-  const auto in_block = static_cast<cuuint32_t>(interleaved ? std::min<std::int64_t>(block, box_rows) : box_rows);
-  const auto box_columns = static_cast<cuuint32_t>(swizzle_row_bytes / size_of(view.type));
-  const Box<3> box{{static_cast<cuuint64_t>(view.columns), static_cast<cuuint64_t>(block),
-                    static_cast<cuuint64_t>(view.rows / block)},
-                   {bytes(view, view.ld), bytes(view, view.ld * lines.period)},
-                   {box_columns, in_block, static_cast<cuuint32_t>(box_rows) / in_block}};
-  const auto* first = static_cast<const std::byte*>(view.base) + bytes(view, view.ld * lines.first);
-  return encode(map, view.type, first, box, Swizzle::bytes_128, promotion);
+  const Rows rows(view, lines, box_rows);
+  const Box<3> box{{static_cast<cuuint64_t>(view.columns), rows.block, rows.blocks},
+                   {rows.stride, rows.block_stride},
+                   {rows.line, rows.box_rows, rows.box_blocks}};
+  return encode(map, view.type, rows.first, box, Swizzle::bytes_128, promotion);
+}
+
+Status encode_runs(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, int box_lines,
+                   Promotion promotion) {
+  const Rows rows(view, lines, box_rows);
+  const Box<4> box{{rows.line, rows.block, rows.blocks, static_cast<cuuint64_t>(view.columns) / rows.line},
+                   {rows.stride, rows.block_stride, swizzle_row_bytes},
+                   {rows.line, rows.box_rows, rows.box_blocks, static_cast<cuuint32_t>(box_lines)}};
+  return encode(map, view.type, rows.first, box, Swizzle::bytes_128, promotion);
 }
 
 Status encode_pair(CUtensorMap& map, const PairOfMatrices& pair, int box_eights, Promotion promotion) {

@@ -35,6 +35,12 @@ Status encode_matrix(CUtensorMap& map, const MatrixView& view, int box_rows, int
 // box_rows.
 Status encode_lines(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, Promotion promotion);
 
+// Boxes of box_rows rows by box_lines neighbouring lines of swizzle_row_bytes, line by line, so that one request brings
+// a run of each row: the rows of encode_lines as a tensor of rank 4 (column of a line, row in a block, block, line).
+// Columns behind the last whole line are not in it.
+Status encode_runs(CUtensorMap& map, const MatrixView& view, const LineMap& lines, int box_rows, int box_lines,
+                   Promotion promotion);
+
 // Two matrices of view.rows each, a multiple of 8, of which the second lies `to_second` bytes behind the first, as a
 // tensor of rank 4 (column, row of eight, matrix, eight), `eights` rows of the view from one eight to the next. A box
 // is box_eights eights of both, eight rows of each by turns.

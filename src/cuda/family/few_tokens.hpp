@@ -7,9 +7,9 @@
 #include "core/arithmetic.hpp"
 #include "core/problem.hpp"
 
-// Who takes few tokens on compute capability 9.0: decode the fewest, up to 6, 8 or 12, sm90_decode beyond, and sm90
-// from some number on, which hangs on the weights. Measured on H200s, a whole mlp or its products of nine models with 1
-// to 64 tokens (docs/kernels/decode_log.md).
+// Who takes few tokens on compute capability 9.0: decode the fewest where its tiles fill their rounds, sm90_decode
+// beyond, and sm90 from some number on, which hangs on the weights. Measured on H200s, a whole mlp or its products of
+// 24 models with 1 to 64 tokens (docs/kernels/decode_log.md).
 namespace gatefold::cuda {
 
 // The most tokens for which decode is chosen, where nothing before it is.
@@ -31,11 +31,11 @@ struct FewTokens {
                : static_cast<double>(tiles) / static_cast<double>(ceil_div(tiles, multiprocessors) * multiprocessors);
   }
 
-  // gemm of so few columns that three blocks or more divide the sums of each of sm90's tiles, in clusters of two
-  // (sm90/parts.cuh): 2816 at most.
-  static bool in_parts(const Problem& p) {
-    return !p.weights_settled && 3 * ceil_div(p.intermediate_size, std::int64_t{128}) <= multiprocessors / 2;
-  }
+  // gemm of so few columns that three blocks or more can divide the sums of each of sm90's tiles of 128, 22 at most.
+  static bool has_few_columns(const Problem& p) { return 3 * tiles_of_128(p) <= multiprocessors / 2; }
+
+  // Of these those that sm90 sums in parts, in clusters of two (sm90/parts.cuh).
+  static bool in_parts(const Problem& p) { return !p.weights_settled && has_few_columns(p); }
 
   // gemm of so few columns that sm90's tiles of 64, whose sums two blocks divide, are one round that leaves a tenth of
   // the multiprocessors idle at most. So are sm90_decode's low tiles: of 128 rows Llama 8B's down-projection, 4096
@@ -45,10 +45,14 @@ struct FewTokens {
     return blocks <= multiprocessors && filled(blocks) >= 0.9;
   }
 
-  // Whether decode's tiles of 16 rows fill its rounds.
-  static bool fills_rounds_of_decode(const Problem& p) {
-    return filled(ceil_div(p.intermediate_size, std::int64_t{16})) >= 0.9;
-  }
+  static std::int64_t tiles_of_128(const Problem& p) { return ceil_div(p.intermediate_size, std::int64_t{128}); }
+
+  // How full the rounds of decode's tiles are: of gemm 16 columns, of gate_up's short sums, whose tiles have 32 rows,
+  // too.
+  static double filled_by_decode(const Problem& p) { return filled(ceil_div(p.intermediate_size, std::int64_t{16})); }
+
+  // Sums of which each tile has its beginning and end.
+  static bool has_short_sums(const Problem& p) { return p.hidden_size <= 2560; }
 
   // Whether sm90_decode's tiles, of slabs of 64 rows or of 56, fill its rounds.
   static bool fills_rounds(const Problem& p) {
@@ -59,32 +63,47 @@ struct FewTokens {
 
   // gemm whose tiles of 128 columns, the sums of each divided by four blocks of sm90_decode, are one round of the 30
   // clusters that an H100 holds, and which are not so few as to be summed in parts.
-  static bool in_quarters(const Problem& p) {
-    const std::int64_t tiles = ceil_div(p.intermediate_size, std::int64_t{128});
-    return 22 < tiles && tiles <= 30;
-  }
+  static bool in_quarters(const Problem& p) { return 22 < tiles_of_128(p) && tiles_of_128(p) <= clusters_of_four; }
 
-  // The fewest tokens for which sm90_decode is chosen. With large weights and 7 and 8 tokens it is the faster one, an
-  // mlp of Llama 405B at 0.972 and 0.973 of reading, by decode 0.967 and 0.965; of 4096 columns decode is up to 12, an
-  // mlp of Llama 8B 86.3 us, 86.9 (docs/kernels/decode_log.md).
+  // The fewest tokens for which sm90_decode is chosen.
   static std::int64_t first_of_sm90_decode(const Problem& p) {
-    if (p.op == Op::gemm && in_halves(p)) return 13;
-    return weight_bytes(p) >= 400 * megabyte ? 7 : first_beyond_decode;
+    return p.op == Op::gemm ? first_of_sm90_decode_of_gemm(p) : first_of_sm90_decode_of_gate_up(p);
   }
 
   // The fewest tokens for which sm90 is chosen.
   static std::int64_t first_of_sm90(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
     if (p.op == Op::gemm && in_parts(p)) {
-      if (weights < 20 * megabyte) return 17;
-      return fills_rounds_of_decode(p) ? first_beyond_decode : 1;
+      return weights >= 20 * megabyte && filled_by_decode(p) >= 0.9 ? first_beyond_decode : 17;
     }
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
-      const bool short_sums = p.hidden_size <= 2560;  // of which each tile has its beginning and end
-      if (short_sums && weights >= 40 * megabyte) return first_beyond_decode;
-      if (short_sums || !fills_rounds(p)) return 17;
+      if (has_short_sums(p) && weights >= 40 * megabyte) return first_beyond_decode;
+      if (has_short_sums(p) || !fills_rounds(p)) return 17;
     }
     return (p.op == Op::gemm && in_quarters(p)) || weights >= 1500 * megabyte ? 65 : 33;
+  }
+
+ private:
+  static constexpr std::int64_t clusters_of_four = 30;
+  // The products of an mlp change over together: after decode, decode is the faster one, though alone it may be slower
+  // (Llama 3B's down-projection with one token 16.1 us, sm90_decode 14.9; its mlp 37.6 us, and 39.4 with that).
+  static std::int64_t first_of_large_weights(const Problem& p) {
+    return weight_bytes(p) >= 400 * megabyte ? 7 : first_beyond_decode;
+  }
+
+  // Where decode's tiles leave a tenth of their rounds empty, from 5 on: an mlp of DeepSeek V3's dense layers with 8
+  // tokens 182.3 us in place of 186.2, of Gemma 3 1B 19.3 in place of 20.5. Of few columns, which sm90 had before, with
+  // one token too: Qwen3 4B 40.7 us in place of 41.1.
+  static std::int64_t first_of_sm90_decode_of_gemm(const Problem& p) {
+    if (weight_bytes(p) < 12 * megabyte || filled_by_decode(p) >= 0.9 || in_quarters(p)) {
+      return first_of_large_weights(p);
+    }
+    return has_few_columns(p) && weight_bytes(p) >= 20 * megabyte ? 1 : 5;
+  }
+
+  static std::int64_t first_of_sm90_decode_of_gate_up(const Problem& p) {
+    if (has_short_sums(p) && weight_bytes(p) >= 15 * megabyte && filled_by_decode(p) < 0.9) return 5;
+    return first_of_large_weights(p);
   }
 };
 

@@ -35,6 +35,9 @@ struct Config {
   static constexpr int slack_bytes = 1024;                                    // barriers
 
   constexpr int rows() const { return slab * slabs; }
+  // Gate's and up's slab are a request each, gemm's, which are neighbours, one.
+  constexpr int requests() const { return product == Product::gate_up ? slabs : 1; }
+  constexpr int request_rows(int slab_rows) const { return slabs / requests() * slab_rows; }
   constexpr int wgmmas() const { return rows() / wgmma_rows; }
   constexpr int boxes() const { return step_bytes / (rows() * box_k * element_bytes); }
   constexpr int tile_k() const { return box_k * boxes(); }
@@ -55,9 +58,6 @@ struct Config {
 constexpr int tile_columns(Product product, int slab_rows) {
   return product == Product::gate_up ? slab_rows : Config::slabs * slab_rows;
 }
-
-// From the first row of a tile's first slab to its second slab's, each counted in its half of the weights.
-constexpr int slab_distance(Product product, int slab_rows) { return product == Product::gate_up ? 0 : slab_rows; }
 
 // Which of a tile's units each of the `split` blocks of a cluster adds up and stores: unit u is block u split / units'.
 struct Division {

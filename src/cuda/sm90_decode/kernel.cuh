@@ -64,16 +64,28 @@ class Block {
         geometry_(arguments.geometry),
         storage_(storage),
         place_(geometry_, config.tile_k()),
-        scheduler_(geometry_) {}
+        scheduler_(geometry_),
+        loads_(arguments.loads, geometry_, place_, storage.slots, storage.ring) {}
 
   // By one thread.
+  __device__ void begin_to_produce() {
+    storage_.init(geometry_.split);
+    loads_.begin_weights(scheduler_);
+  }
+
+  // By all threads, until all blocks of the cluster have initialised their barriers.
+  __device__ void meet_peers() const {
+    if (geometry_.split > 1) {
+      cluster_sync();
+    } else {
+      __syncthreads();
+    }
+  }
+
   __device__ void produce() {
-    Loads loads(arguments_.loads, geometry_, place_, storage_.slots, storage_.ring);
-    loads.begin_to_load(scheduler_);
+    loads_.begin_to_load();
     RingPosition position;
-    for (; !scheduler_.done(); scheduler_.advance()) loads.load(scheduler_.tile(), position);
-    // Not before, or the next kernel's weights would be on their way to L2 while this one's still come.
-    ptx::launch_next_grid();
+    for (; !scheduler_.done(); scheduler_.advance()) loads_.load(scheduler_.tile(), position);
   }
 
   // By a warpgroup.
@@ -110,6 +122,7 @@ class Block {
   SharedStorage<Shape>& storage_;
   ClusterPlace place_;
   typename Shape::Scheduler scheduler_;
+  Loads loads_;
 };
 
 template <class Shape>
@@ -122,24 +135,21 @@ __global__ __launch_bounds__(Config::threads, 1) void kernel(const __grid_consta
   auto& storage = *reinterpret_cast<Storage*>(raw);
 
   begin_delays(arguments);
-  if (threadIdx.x == 0) {
-    Shape::Loads::prefetch_descriptors(arguments.loads);
-    storage.init(arguments.geometry.split);
-  }
-  __syncwarp();
-  cluster_sync();
   Block<Shape> block(arguments, storage);
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool produces = threadIdx.x == Config::threads - 32;
+  if (produces) block.begin_to_produce();
+  __syncwarp();
+  block.meet_peers();
   if (warp < Config::consumer_warps) {
     block.consume();
   } else if (warp < Config::consumer_warps + Config::finisher_warps) {
     block.finish();
-  } else if (threadIdx.x % 32 == 0) {
+  } else if (produces) {
     block.produce();
   }
-  // A block must outlive what its peers send it: sums and arrivals.
-  __syncwarp();
-  cluster_sync();
+  // Nothing is on its way to a block that has ended: its consumers have waited for the last arrivals of all finishers,
+  // and its finishers for the last sums.
 }
 
 }  // namespace gatefold::cuda::sm90_decode

@@ -11,24 +11,33 @@
 
 namespace gatefold::cuda::sm90_decode {
 
-// Weights pass through L2 once: 128 bytes at a time they come a little faster (docs/kernels/sm90_log.md).
-inline Status encode_slab(CUtensorMap& map, const Problem& problem, const HalfView& half, const Geometry& geometry) {
-  return encode_lines(map, {problem.types.weights, half.base, problem.intermediate_size, problem.hidden_size, half.ld},
-                      half.map, geometry.slab_rows, Promotion::bytes_128);
+// Runs where there are whole lines, and lines for a last step that ends within one.
+inline Status encode_rows(RowMaps& maps, const MatrixView& view, const LineMap& lines, int box_rows,
+                          const Config& config, const Geometry& geometry, Promotion promotion) {
+  if (geometry.run_steps > 0) {
+    Status status = encode_runs(maps.runs, view, lines, box_rows, config.boxes(), promotion);
+    if (!status.ok()) return status;
+  }
+  return geometry.run_steps == geometry.k_steps ? Status{} : encode_lines(maps.lines, view, lines, box_rows, promotion);
 }
 
-// A tile's two slabs as descriptors: gate and up, or of a single weight the same twice.
-inline Status encode_weights(CUtensorMap (&slabs)[2], Product product, const Problem& problem, const Operands& operands,
+// Weights pass through L2 once: 128 bytes at a time they come a little faster (docs/kernels/sm90_log.md).
+inline Status encode_half(RowMaps& maps, const Problem& problem, const HalfView& half, const Config& config,
+                          const Geometry& geometry) {
+  return encode_rows(maps, {problem.types.weights, half.base, problem.intermediate_size, problem.hidden_size, half.ld},
+                     half.map, config.request_rows(geometry.slab_rows), config, geometry, Promotion::bytes_128);
+}
+
+// By request: gate and up, or a single weight.
+inline Status encode_weights(RowMaps* maps, const Problem& problem, const Operands& operands, const Config& config,
                              const Geometry& geometry) {
-  if (product == Product::gate_up) {
-    Status status = encode_slab(slabs[0], problem, half_view(problem, operands, Half::gate), geometry);
-    if (!status.ok()) return status;
-    return encode_slab(slabs[1], problem, half_view(problem, operands, Half::up), geometry);
+  if (config.product == Product::gemm) {
+    const std::int64_t F = problem.intermediate_size;
+    return encode_half(maps[0], problem, {operands.up, {0, F, F}, problem.ld_up}, config, geometry);
   }
-  const std::int64_t F = problem.intermediate_size;
-  Status status = encode_slab(slabs[0], problem, {operands.up, {0, F, F}, problem.ld_up}, geometry);
-  slabs[1] = slabs[0];
-  return status;
+  Status status = encode_half(maps[0], problem, half_view(problem, operands, Half::gate), config, geometry);
+  if (!status.ok()) return status;
+  return encode_half(maps[1], problem, half_view(problem, operands, Half::up), config, geometry);
 }
 
 template <class Shape>
@@ -36,9 +45,10 @@ Status encode(const Problem& problem, const Operands& operands, Arguments<Shape>
   constexpr Config config = Shape::config;
   Shape::Epilogue::fill(arguments.epilogue, problem, operands);
   const MatrixView x{problem.types.x, operands.x, operands.tokens, problem.hidden_size, problem.ld_x};
-  Status status = encode_matrix(arguments.loads.x, x, config.tokens, Config::box_k, Swizzle::bytes_128);
+  Status status = encode_rows(arguments.loads.x, x, {0, x.rows, x.rows}, config.tokens, config, arguments.geometry,
+                              Promotion::bytes_256);
   if (!status.ok()) return status;
-  return encode_weights(arguments.loads.slabs, config.product, problem, operands, arguments.geometry);
+  return encode_weights(arguments.loads.weights, problem, operands, config, arguments.geometry);
 }
 
 // The blocks may begin while the kernel before is ending; they wait for it before they read x.

@@ -13,10 +13,24 @@ struct Mainloop {
   static constexpr int columns = config.tokens;
   using TiledMma = decltype(cute::make_tiled_mma(Wgmma<Operand<Element>, columns>{}));
   using SmemAtom = cute::SM90::GMMA::Layout_K_SW128_Atom<Operand<Element>>;
-  template <int lines>
-  using SmemLayout = decltype(cute::tile_to_shape(
-      SmemAtom{},
-      cute::Shape<cute::Int<lines>, cute::Int<Config::box_k>, cute::Int<config.boxes() * Config::stages>>{}));
+
+  // (rows, box_k, others): a line of so many rows, and others by their distances in elements, multiples of the
+  // swizzle's eight rows.
+  template <int rows, class Others>
+  static __device__ auto smem_layout(Others others) {
+    const auto line = cute::tile_to_shape(SmemAtom{}, cute::Shape<cute::Int<rows>, cute::Int<Config::box_k>>{});
+    return cute::make_composed_layout(line.layout_a(), line.offset(), cute::append(line.layout_b(), others));
+  }
+
+  // Of a wgmma's rows in a slot, by wgmma, line and stage.
+  static __device__ auto weight_distances(int slab_rows) {
+    const int slab = slab_rows * Config::box_k * (config.requests() == 1 ? 1 : config.boxes());
+    const int line = config.request_rows(slab_rows) * Config::box_k;
+    constexpr int stage = Config::step_bytes / Config::element_bytes;
+    return cute::make_layout(
+        cute::Shape<cute::Int<config.wgmmas()>, cute::Int<config.boxes()>, cute::Int<Config::stages>>{},
+        cute::make_stride(slab, line, cute::Int<stage>{}));
+  }
 
   // By the consumer warpgroup: tCrC = weight rows . x^T, fp32, over a tile's k-steps of this block. One of them stays
   // in flight.
@@ -24,12 +38,17 @@ struct Mainloop {
   static __device__ void multiply(const Slots<config, Element>& slots, Ring<config>& ring, const ClusterPlace& place,
                                   RingPosition& position, Accumulator& tCrC) {
     using namespace cute;
-    auto sA =
-        make_tensor(make_smem_ptr(slots.weights[0][0]), SmemLayout<config.rows()>{});  // (rows, box_k, stages x boxes)
-    auto sB = make_tensor(make_smem_ptr(slots.x[0][0]), SmemLayout<columns>{});  // (columns, box_k, stages x boxes)
+    // (64 rows, box_k, (wgmmas, boxes, stages))
+    auto sA = make_tensor(make_smem_ptr(slots.weights[0]),
+                          smem_layout<Config::wgmma_rows>(weight_distances(place.geometry.slab_rows)));
+    // (columns, box_k, stages x boxes)
+    auto sB = make_tensor(
+        make_smem_ptr(slots.x[0][0]),
+        smem_layout<columns>(make_layout(Int<config.boxes() * Config::stages>{}, Int<columns * Config::box_k>{})));
     TiledMma tiled_mma;
     auto thr_mma = tiled_mma.get_slice(0);
-    auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, slabs, mma_k, stages x boxes): descriptors
+    auto tCrA =
+        thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, 1, mma_k, (wgmmas, boxes, stages)): descriptors
     auto tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB));  // (mma, 1, mma_k, stages x boxes): descriptors
 
     tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::Zero;
@@ -45,7 +64,7 @@ struct Mainloop {
         for (int k = 0; k < size<2>(tCrA); ++k) {
 #pragma unroll
           for (int m = 0; m < config.wgmmas(); ++m) {
-            cute::gemm(tiled_mma, tCrA(_, m, k, at), tCrB(_, 0, k, at), tCrC(_, m, 0));
+            cute::gemm(tiled_mma, tCrA(_, 0, k, make_coord(m, box, position.slot)), tCrB(_, 0, k, at), tCrC(_, m, 0));
           }
           tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::One;
         }

@@ -48,10 +48,11 @@ struct RingPosition {
   }
 };
 
-// What the ring holds: in each slot a k-step of a tile's weight rows and of its tokens, both in boxes of 64 columns.
+// What the ring holds: in each slot a k-step of a tile's weight rows and of its tokens, both line by line of 64
+// columns; of the weights as they are requested, of gate_up all lines of gate and then of up, without a gap.
 template <Config config, class Element>
 struct Slots {
-  alignas(1024) Operand<Element> weights[Config::stages][config.boxes()][config.rows() * Config::box_k];
+  alignas(1024) Operand<Element> weights[Config::stages][config.boxes() * config.rows() * Config::box_k];
   alignas(1024) Operand<Element> x[Config::stages][config.boxes()][config.tokens * Config::box_k];
 };
 

@@ -6,6 +6,14 @@
 
 namespace gatefold::cuda::sm90_decode {
 
+// Rows as the copy engine is asked for them: a run of each, as many lines of 64 columns as a step has, by one request;
+// or line by line, where the last step ends within a line. A request costs more than 100 cycles, however little it
+// brings (docs/kernels/decode_log.md).
+struct RowMaps {
+  CUtensorMap runs;   // encode_runs
+  CUtensorMap lines;  // encode_lines
+};
+
 // Loads say who requests the operands of the copy engine, and when. That the kernel before has ended is waited for here
 // and nowhere else, in every thread before the first that it reads or writes of what that kernel may have to do with.
 //
@@ -17,35 +25,43 @@ template <Config config, class Element>
 class Producer {
  public:
   struct Arguments {
-    CUtensorMap x;         // [T, D], boxes of tokens x 64
-    CUtensorMap slabs[2];  // boxes of slab_rows x 64: gate's and up's, or of a single weight its own, twice
+    RowMaps x;                           // [T, D], boxes of the config's tokens
+    RowMaps weights[config.requests()];  // boxes of slab_rows, gate's and up's; or a single weight's, of both slabs
   };
 
   __device__ Producer(const Arguments& arguments, const Geometry& geometry, const ClusterPlace& place,
                       Slots<config, Element>& slots, Ring<config>& ring)
       : arguments_(arguments), geometry_(geometry), place_(place), slots_(slots), ring_(ring) {}
 
-  // By one thread of a block.
-  static __device__ void prefetch_descriptors(const Arguments& arguments) {
-    prefetch_descriptor(&arguments.x);
-    prefetch_descriptor(&arguments.slabs[0]);
-    prefetch_descriptor(&arguments.slabs[1]);
-  }
-
   // By each thread that stores, before it does: the kernel before may still read what it stores to, and write the
   // biases.
   static __device__ void begin_to_store() { wait_for_previous_grid(); }
 
-  // By the producer, before its first tile. The kernel before may still write x, and the weights, too, unless they are
-  // settled: those come at once, as many slots as the ring has.
-  __device__ void begin_to_load(const TileScheduler<config>& scheduler) {
-    if (!scheduler.done()) begin_weights(scheduler.tile());
+  // By the producer, before anything else: the first tile's weights, as many slots as the ring has, where they are
+  // settled. Others begin their way to L2: what the kernel before still writes to them reaches L2 as well.
+  __device__ void begin_weights(const TileScheduler<config>& scheduler) {
+    if (scheduler.done()) return;
+    const int slots = min(place_.steps, Config::stages);
+    for (int step = 0; step < slots; ++step) {
+      if (geometry_.weights_settled) {
+        bring_weights(scheduler.tile(), step, step);
+      } else {
+        prefetch_weights(scheduler.tile(), step);
+      }
+    }
+    if (geometry_.weights_settled) brought_ = slots;
+  }
+
+  // By the producer, before it loads: the kernel before may still write x, and weights that are not settled. The next
+  // kernel may begin now, and does where a block of this one leaves room for its own: with w_down on its way meanwhile
+  // an mlp of Llama 8B with 16 tokens takes 84.9 us in place of 86.9 (docs/kernels/decode_log.md).
+  __device__ void begin_to_load() {
     wait_for_previous_grid();
+    ptx::launch_next_grid();
   }
 
   // Fills the ring with the block's k-steps of one tile.
   __device__ void load(const Tile<config>& tile, RingPosition& position) {
-    const int token = tile.first_token();
     for (int step = 0; step < place_.steps; ++step) {
       if (brought_ > 0) {
         --brought_;
@@ -53,72 +69,66 @@ class Producer {
         barrier_wait(&ring_.empty[position.slot], position.phase ^ 1);
         bring_weights(tile, step, position.slot);
       }
-      bring_x(token, step, position.slot);
+      bring_x(tile.first_token(), step, position.slot);
       position.advance();
     }
   }
 
  private:
-  // Weights that are settled come into the ring. Others begin their way to L2: what the kernel before still writes to
-  // them reaches L2 as well.
-  __device__ void begin_weights(const Tile<config>& first) {
-    const int slots = min(place_.steps, Config::stages);
-    if (geometry_.weights_settled) {
-      for (int step = 0; step < slots; ++step) bring_weights(first, step, step);
-      brought_ = slots;
-    } else {
-      for (int step = 0; step < slots; ++step) prefetch_weights(first, step);
-    }
-  }
-
   // Announces all bytes of the slot, those of x too.
   __device__ void bring_weights(const Tile<config>& tile, int step, int slot) {
     const std::uint64_t policy = ptx::evict_first_policy();
-    const int k = place_.column_of(step);
+    const int rows = config.request_rows(geometry_.slab_rows);
     barrier_expect_bytes(&ring_.full[slot], (Config::slabs * geometry_.slab_rows + config.tokens) * config.tile_k() *
                                                 Config::element_bytes);
-    for_each_slab(tile, [&](int slab, int row_in_block, int repetition) {
-#pragma unroll
-      for (int box = 0; box < config.boxes(); ++box) {
-        Operand<Element>* const to = slots_.weights[slot][box] + slab * config.slab * Config::box_k;
-        load_tile_3d(&arguments_.slabs[slab], &ring_.full[slot], to, k + box * Config::box_k, row_in_block, repetition,
-                     policy);
-      }
+    for_each_request(tile, [&](const RowMaps& maps, int request, int row, int repetition) {
+      Operand<Element>* const to = slots_.weights[slot] + request * config.boxes() * rows * Config::box_k;
+      for_each_box(
+          step, [&](int line) { load_tile_4d(&maps.runs, &ring_.full[slot], to, 0, row, repetition, line, policy); },
+          [&](int box, int k) {
+            load_tile_3d(&maps.lines, &ring_.full[slot], to + box * rows * Config::box_k, k, row, repetition, policy);
+          });
     });
   }
 
   __device__ void bring_x(int token, int step, int slot) {
-    const int k = place_.column_of(step);
-#pragma unroll
-    for (int box = 0; box < config.boxes(); ++box) {
-      load_tile_2d(&arguments_.x, &ring_.full[slot], slots_.x[slot][box], k + box * Config::box_k, token);
-    }
+    const RowMaps& maps = arguments_.x;
+    for_each_box(
+        step, [&](int line) { load_tile_4d(&maps.runs, &ring_.full[slot], slots_.x[slot][0], 0, token, 0, line); },
+        [&](int box, int k) { load_tile_3d(&maps.lines, &ring_.full[slot], slots_.x[slot][box], k, token, 0); });
   }
 
   __device__ void prefetch_weights(const Tile<config>& tile, int step) const {
-    for_each_slab(tile, [&](int slab, int row_in_block, int repetition) {
-      for (int box = 0; box < config.boxes(); ++box) {
-        prefetch_tile_3d(&arguments_.slabs[slab], place_.column_of(step) + box * Config::box_k, row_in_block,
-                         repetition);
-      }
+    for_each_request(tile, [&](const RowMaps& maps, int /*request*/, int row, int repetition) {
+      for_each_box(
+          step, [&](int line) { prefetch_tile_4d(&maps.runs, 0, row, repetition, line); },
+          [&](int /*box*/, int k) { prefetch_tile_3d(&maps.lines, k, row, repetition); });
     });
   }
 
-  // slab(which, row in the layout's block, repetition of the layout's pattern)
-  template <class Slab>
-  __device__ void for_each_slab(const Tile<config>& tile, Slab slab) const {
-    const int first_row = tile.first_row();
+  // function(its maps, its number, row in the layout's block, repetition of the layout's pattern)
+  template <class Function>
+  __device__ void for_each_request(const Tile<config>& tile, Function function) const {
+    const int repetition = tile.first_row() / geometry_.block;
+    const int row = tile.first_row() - repetition * geometry_.block;
 #pragma unroll
-    for (int i = 0; i < Config::slabs; ++i) {
-      const int row = first_row + i * slab_distance(config.product, geometry_.slab_rows);
-      const int repetition = row / geometry_.block;
-      slab(i, row - repetition * geometry_.block, repetition);
+    for (int request = 0; request < config.requests(); ++request) {
+      function(arguments_.weights[request], request, row, repetition);
     }
+  }
+
+  // run(first line) of a step that is whole lines; else line(box, column) for each of its boxes.
+  template <class Run, class Line>
+  __device__ void for_each_box(int step, Run run, Line line) const {
+    const int k = place_.column_of(step);
+    if (k < geometry_.run_steps * config.tile_k()) return run(k / Config::box_k);
+#pragma unroll
+    for (int box = 0; box < config.boxes(); ++box) line(box, k + box * Config::box_k);
   }
 
   const Arguments& arguments_;
   const Geometry& geometry_;
-  const ClusterPlace& place_;
+  ClusterPlace place_;  // a copy: a reference to what the block owns, as this, keeps both in local memory
   Slots<config, Element>& slots_;
   Ring<config>& ring_;
   int brought_ = 0;  // slots whose weights came before the kernel before had ended, and whose x has yet to follow

@@ -21,15 +21,15 @@ class Tile {
   int index_;
 };
 
-// Which tiles a block computes: cluster c of C takes tiles c, c + C, ... Their order has the tiles of tokens of one row
+// Which tiles a block computes: each of C clusters takes every C-th. Their order has the tiles of tokens of one row
 // of weight tiles after each other: all but the first find its weights in L2.
 template <Config config>
 class TileScheduler {
  public:
   __device__ explicit TileScheduler(const Geometry& geometry)
       : geometry_(geometry),
-        index_(static_cast<int>(blockIdx.x) / geometry.split),
-        clusters_(static_cast<int>(gridDim.x) / geometry.split) {}
+        clusters_(static_cast<int>(gridDim.x) / geometry.split),
+        index_(by_turns(static_cast<int>(blockIdx.x) / geometry.split)) {}
 
   __device__ bool done() const { return index_ >= geometry_.tiles; }
   __device__ void advance() { index_ += clusters_; }
@@ -37,9 +37,14 @@ class TileScheduler {
   __device__ Tile<config> tile() const { return {geometry_, index_}; }
 
  private:
+  // Blocks that are let in early come to multiprocessors in the order in which those become free, by halves of the
+  // chip. So it is every other cluster that has a tile more than the others, where the tiles are no whole rounds: by
+  // their numbers the last round would be one half's, whose way to memory is narrower.
+  __device__ int by_turns(int cluster) const { return cluster % 2 * ((clusters_ + 1) / 2) + cluster / 2; }
+
   const Geometry& geometry_;
-  int index_;
   int clusters_;
+  int index_;
 };
 
 }  // namespace gatefold::cuda::sm90_decode
