@@ -61,8 +61,8 @@ struct FewTokens {
                                [&](std::int64_t slab) { return filled(ceil_div(p.intermediate_size, slab)) >= 0.9; });
   }
 
-  // gemm whose tiles of 128 columns, the sums of each divided by four blocks of sm90_decode, are one round of the 30
-  // clusters that an H100 holds, and which are not so few as to be summed in parts.
+  // gemm whose tiles of 128 columns, the sums of each divided by four blocks of sm90_decode, are one round, and which
+  // are not so few as to be summed in parts.
   static bool in_quarters(const Problem& p) { return 22 < tiles_of_128(p) && tiles_of_128(p) <= clusters_of_four; }
 
   // The fewest tokens for which sm90_decode is chosen.
@@ -84,10 +84,11 @@ struct FewTokens {
   }
 
  private:
-  static constexpr std::int64_t clusters_of_four = 30;
+  static constexpr std::int64_t clusters_of_four = 30;  // that an H100 holds
+
   // The products of an mlp change over together: after decode, decode is the faster one, though alone it may be slower
   // (Llama 3B's down-projection with one token 16.1 us, sm90_decode 14.9; its mlp 37.6 us, and 39.4 with that).
-  static std::int64_t first_of_large_weights(const Problem& p) {
+  static std::int64_t first_by_bytes(const Problem& p) {
     return weight_bytes(p) >= 400 * megabyte ? 7 : first_beyond_decode;
   }
 
@@ -96,14 +97,14 @@ struct FewTokens {
   // one token too: Qwen3 4B 40.7 us in place of 41.1.
   static std::int64_t first_of_sm90_decode_of_gemm(const Problem& p) {
     if (weight_bytes(p) < 12 * megabyte || filled_by_decode(p) >= 0.9 || in_quarters(p)) {
-      return first_of_large_weights(p);
+      return first_by_bytes(p);
     }
     return has_few_columns(p) && weight_bytes(p) >= 20 * megabyte ? 1 : 5;
   }
 
   static std::int64_t first_of_sm90_decode_of_gate_up(const Problem& p) {
     if (has_short_sums(p) && weight_bytes(p) >= 15 * megabyte && filled_by_decode(p) < 0.9) return 5;
-    return first_of_large_weights(p);
+    return first_by_bytes(p);
   }
 };
 

@@ -6,9 +6,9 @@
 
 namespace gatefold::cuda::sm90_decode {
 
-// Rows as the copy engine is asked for them: a run of each, as many lines of 64 columns as a step has, by one request;
-// or line by line, where the last step ends within a line. A request costs more than 100 cycles, however little it
-// brings (docs/kernels/decode_log.md).
+// Rows as they are requested of the copy engine: a run of each, as many lines of 64 columns as a step has, at once; or
+// line by line, where the last step ends within a line. A request costs more than 100 cycles, however little it brings
+// (docs/kernels/decode_log.md).
 struct RowMaps {
   CUtensorMap runs;   // encode_runs
   CUtensorMap lines;  // encode_lines
