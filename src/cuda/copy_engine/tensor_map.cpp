@@ -72,7 +72,7 @@ cuuint64_t bytes(const MatrixView& view, std::int64_t elements) {
 // The rows that `lines` numbers as two dimensions of a tensor: in a block, and blocks.
 struct Rows {
   cuuint64_t block, blocks;
-  cuuint64_t stride, block_stride;  // bytes
+  cuuint64_t stride, block_stride;  // bytes; of a single block the former: its own may exceed a descriptor
   cuuint32_t box_rows, box_blocks;
   cuuint32_t line;  // elements of swizzle_row_bytes
   const std::byte* first;

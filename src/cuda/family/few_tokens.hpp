@@ -47,8 +47,8 @@ struct FewTokens {
 
   static std::int64_t tiles_of_128(const Problem& p) { return ceil_div(p.intermediate_size, std::int64_t{128}); }
 
-  // How full the rounds of decode's tiles are: of gemm 16 columns, of gate_up's short sums, whose tiles have 32 rows,
-  // too.
+  // How full the rounds of decode's tiles are, of 16 columns: gemm's, and gate_up's where its sums are short, which
+  // then have 32 rows.
   static double filled_by_decode(const Problem& p) { return filled(ceil_div(p.intermediate_size, std::int64_t{16})); }
 
   // Sums of which each tile has its beginning and end.
@@ -63,7 +63,7 @@ struct FewTokens {
 
   // gemm whose tiles of 128 columns, the sums of each divided by four blocks of sm90_decode, are one round, and which
   // are not so few as to be summed in parts.
-  static bool in_quarters(const Problem& p) { return 22 < tiles_of_128(p) && tiles_of_128(p) <= clusters_of_four; }
+  static bool in_quarters(const Problem& p) { return !has_few_columns(p) && tiles_of_128(p) <= clusters_of_four; }
 
   // The fewest tokens for which sm90_decode is chosen.
   static std::int64_t first_of_sm90_decode(const Problem& p) {

@@ -25,15 +25,15 @@ bool is_too_low(const Config& config, const Problem& problem, int slab_rows) {
          row_tiles(config.product, problem, config.slab) > few;
 }
 
+// How many k-steps are of whole lines: all, unless the last one ends within a line.
+std::int64_t run_steps(const Config& config, const Problem& problem) {
+  return problem.hidden_size % Config::box_k == 0 ? k_steps(config, problem) : problem.hidden_size / config.tile_k();
+}
+
 }  // namespace
 
 std::int64_t row_tiles(Product product, const Problem& problem, int slab_rows) {
   return ceil_div(problem.intermediate_size, tile_columns(product, slab_rows));
-}
-
-// All, unless the last one ends within a line.
-static std::int64_t run_steps(const Config& config, const Problem& problem) {
-  return problem.hidden_size % Config::box_k == 0 ? k_steps(config, problem) : problem.hidden_size / config.tile_k();
 }
 
 std::int64_t k_steps(const Config& config, const Problem& problem) {

@@ -8,8 +8,8 @@
 // gate_up and gemm for few tokens on 9.0, bound by reading the weights once.
 //
 // A cluster of `split` blocks takes a tile; each block multiplies every part of the sums' terms that is its own, and
-// then adds up and stores a part of the tile's outputs, in the order of the blocks. One thread requests weights
-// and x of the copy engine as far ahead as the ring has slots, 128 KiB of weights, through the tiles; a warpgroup
+// then adds up and stores a part of the tile's outputs, in the order of the blocks. One thread requests weights and
+// x of the copy engine as far ahead as the ring has slots, 128 KiB of weights, through the tiles; a warpgroup
 // multiplies, and eight warps finish a tile while the next one is multiplied.
 //
 //     block 0   producer   | k 0, 2, .. of tile 0 | of tile 1 ...
