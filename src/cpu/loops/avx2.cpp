@@ -29,6 +29,7 @@ struct Avx2Sums {
   static constexpr int pairs = 1;
   static constexpr int tile_tokens = 3;
   static constexpr int streamed_tokens = 3;
+  static constexpr int widened_tokens = tile_tokens;
   static constexpr std::int64_t k_block = 1024;
 
   static GATEFOLD_LOOP Vector zero() { return _mm256_setzero_ps(); }

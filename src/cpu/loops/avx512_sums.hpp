@@ -13,6 +13,7 @@ struct Avx512Sums {
   static constexpr int lanes = 16;
   static constexpr int tile_tokens = 6;
   static constexpr int streamed_tokens = 6;
+  static constexpr int widened_tokens = tile_tokens;
 
   static GATEFOLD_LOOP Vector zero() { return _mm512_setzero_ps(); }
   static GATEFOLD_LOOP void store(float* out, __m512 values) { _mm512_storeu_ps(out, values); }

@@ -26,7 +26,7 @@ Division Cut::divide(std::int64_t tokens) const {
   Division d;
   d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens())), token_unit()));
   const bool many_rows = d.tokens > few_tokens && std::min(row_bytes, kernel.block_bytes) <= short_block;
-  const std::int64_t of_panel = many_rows ? most_rows : most_rows / 2;
+  const std::int64_t of_panel = kernel.widens(d.tokens) ? kernel.widened_rows : many_rows ? most_rows : most_rows / 2;
   d.rows = std::min(of_panel / multiplied_halves, most_sums / halves / d.tokens / row_unit() * row_unit());
   const auto count = [&] {
     d.panels = ceil_div(columns, d.rows);

@@ -62,6 +62,13 @@ struct Kernel {
   bool x_in_place = false;       // x is read again and again where it lies, not brought into the scratch first
   std::int64_t block_bytes = 0;  // of a row, which are multiplied with all tokens before the next; 0: the kernel's own
 
+  // From so many tokens on a panel's weights are brought into fp32 first, if it has no more than widened_rows; 0:
+  // never.
+  std::int64_t widened_from = 0;
+  std::int64_t widened_rows = 0;
+
+  constexpr bool widens(std::int64_t tokens) const { return widened_from > 0 && tokens >= widened_from; }
+
   // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.
   std::int64_t few_tokens = 0;
 
