@@ -71,6 +71,16 @@ double seconds_of_adding(const Config& c, int parts, double sums) {
   return c.product == Product::parts ? parts * (seconds_per_part + sums / sums_per_second) : 0.0;
 }
 
+// Strips in ping-pong have the rates of plain tiles of as many tokens, and the plain ones come first. Settled, those of
+// 160 are 1.5 to 4 % faster in products of 400 us and more, 320 tokens of Llama 70B and 405B
+// (docs/kernels/sm90_log.md), and as fast or slower in shorter ones: so little is gained here that it decides between
+// equals alone.
+double seconds_gained_by_strips(const Config& c, double arithmetic) {
+  constexpr double from = 400e-6;
+  constexpr double share = 1e-3;
+  return c.may_narrow() && c.pingpong() ? share * std::max(0.0, arithmetic - from) : 0.0;
+}
+
 // Whether a kernel that divides the sums into parts is meant for the problem.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
   if (c.adds_parts) return problem.batch_invariant;
@@ -174,7 +184,8 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
       c.pingpong() ? 0.0 : rounds * (epilogue_parts(c) * figures.exposed_epilogue_seconds + exchange);
   const double fixed = figures.fixed_seconds + (c.cluster() > 1 ? figures.cluster_seconds : 0.0);
   return std::max({arithmetic, traffic, copies}) + figures.exposed_fraction * std::min(arithmetic, traffic) +
-         epilogues + seconds_of_adding(c, parts, static_cast<double>(tokens) * F) + fixed;
+         epilogues + seconds_of_adding(c, parts, static_cast<double>(tokens) * F) + fixed -
+         seconds_gained_by_strips(c, arithmetic);
 }
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
