@@ -54,6 +54,12 @@ struct Registers {
 
 constexpr bool all_of(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
 
+bool is_intel() {
+  const Registers vendor(0, 0);
+  const unsigned name[]{vendor.ebx, vendor.edx, vendor.ecx};
+  return std::memcmp(name, "GenuineIntel", sizeof name) == 0;
+}
+
 // Which registers the operating system saves and restores.
 unsigned saved_state() {
   constexpr unsigned osxsave = 1U << 27;
@@ -91,6 +97,7 @@ Features find_features() {
   found.avx2 = all_of(state, ymm) && all_of(extended.ebx, avx2) && all_of(Registers(1, 0).ecx, fma_and_f16c);
   found.avx512 = found.avx2 && all_of(state, zmm) && all_of(extended.ebx, avx512_f_dq_bw_vl);
   found.avx512_bf16 = found.avx512 && extended.eax >= 1 && all_of(Registers(7, 1).eax, avx512_bf16);
+  found.slow_avx512_bf16 = found.avx512_bf16 && is_intel();
   found.avx512_fp16 = found.avx512 && all_of(extended.edx, avx512_fp16);
   found.amx_bf16 =
       found.avx512_bf16 && all_of(state, tiles) && all_of(extended.edx, amx_tile_and_bf16) && may_use_tiles();

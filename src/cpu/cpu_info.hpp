@@ -10,11 +10,12 @@ gatefold_device_info device_info();
 
 // What the processor has and the operating system keeps for each thread.
 struct Features {
-  bool avx2 = false;         // with FMA and F16C
-  bool avx512 = false;       // F, BW, DQ and VL
-  bool avx512_bf16 = false;  // and products of bf16
-  bool avx512_fp16 = false;  // and arithmetic of fp16
-  bool amx_bf16 = false;     // and its matrix unit, which this process may use
+  bool avx2 = false;              // with FMA and F16C
+  bool avx512 = false;            // F, BW, DQ and VL
+  bool avx512_bf16 = false;       // and products of bf16
+  bool slow_avx512_bf16 = false;  // Intel's, of which as many terms take as long as FMA's in fp32, or longer
+  bool avx512_fp16 = false;       // and arithmetic of fp16
+  bool amx_bf16 = false;          // and its matrix unit, which this process may use
 };
 const Features& features();
 

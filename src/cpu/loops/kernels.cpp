@@ -17,8 +17,10 @@ Kernels find_kernels(DType dtype) {
 #if defined(__x86_64__)
   if (features().amx_bf16) add(amx_bf16_kernels());
   if (features().amx_bf16) add(amx_parts_kernels());
-  if (features().avx512_bf16) add(avx512_bf16_kernels());
+  // Where vdpbf16ps is slow, bf16 in fp32 is up to 1.7 times as fast (docs/kernels/cpu_log.md).
+  if (features().avx512_bf16 && !features().slow_avx512_bf16) add(avx512_bf16_kernels());
   if (features().avx512) add(avx512_kernels());
+  if (features().slow_avx512_bf16) add(avx512_bf16_kernels());
   if (features().avx2) add(avx2_kernels());
 #endif
   add(portable_kernels());
