@@ -125,6 +125,14 @@ std::int64_t first_level_cache_bytes() {
 #endif
 }
 
+std::int64_t second_level_cache_bytes() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  return std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), 0L);
+#else
+  return 0;
+#endif
+}
+
 gatefold_device_info device_info() {
   gatefold_device_info info{};
   copy_text(model_name(), info.name, sizeof info.name);

@@ -19,7 +19,8 @@ struct Features {
 };
 const Features& features();
 
-// The first-level data cache of a core; 0: not known.
+// The first-level data cache of a core, and its second-level cache; 0: not known.
 std::int64_t first_level_cache_bytes();
+std::int64_t second_level_cache_bytes();
 
 }  // namespace gatefold::cpu

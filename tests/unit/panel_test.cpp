@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(All, Panel, testing::Values(DType::fp32, DType::fp16, D
 void expect_exact(const Kernel& kernel, PanelProduct panel, const Rows& weights, const Rows& x) {
   constexpr float untouched = -12345.0F;
   std::vector<float> sums(static_cast<std::size_t>(panel.row_count * panel.tokens + 1), untouched);
-  std::vector<std::byte> scratch(static_cast<std::size_t>(kernel.scratch_bytes) + 64);
+  std::vector<std::byte> scratch(static_cast<std::size_t>(kernel.scratch_for(panel.tokens, panel.row_count)) + 64);
   panel.rows = weights.pointers();
   panel.x = x.row(0);
   panel.x_stride = x.stride();
@@ -80,7 +80,7 @@ TEST_P(Panel, SumsAreExactHoweverRowsAreAskedFor) {
     for (const std::int64_t row_count : {4, 36}) {
       const Rows weights(row_count, depth, depth + 3, GetParam(), random);
       const Rows next(row_count, depth, depth, GetParam(), random);
-      for (const std::int64_t tokens : {1, 2, 3, 4, 5, 7, 9, 33}) {
+      for (const std::int64_t tokens : {1, 2, 3, 4, 5, 7, 9, 33, 47, 48, 51}) {
         const Rows x(tokens, depth, depth + 1, GetParam(), random);
         PanelProduct panel;
         panel.row_count = row_count;

@@ -30,6 +30,7 @@ struct Cut {
   std::int64_t halves;             // whose sums an item holds
   std::int64_t multiplied_halves;  // of which so many are products
   std::int64_t threads;
+  bool large_second_level;  // cache: 2 MiB of a core's
   const Kernel& kernel;
 
   // Rows of a half come in so many: then a panel has whole tiles, and its halves have whole granules of sums.
@@ -39,10 +40,14 @@ struct Cut {
   std::int64_t token_unit() const { return std::max(kernel.tile_tokens, kernel.packed_tokens); }
   std::int64_t most_tokens() const { return round_up(kernel.packed_tokens > 0 ? 512 : 256, token_unit()); }
 
+  // Of weights, in a panel with up to so many tokens; with more tokens as many or more.
+  std::int64_t panel_rows(std::int64_t tokens) const;
+
   Division divide(std::int64_t tokens) const;
 
-  // Of an item, however up to so many tokens are divided.
+  // Of an item, however up to so many tokens are divided: sums, and bytes of the kernel's scratch.
   std::int64_t most_sums_of(std::int64_t tokens) const;
+  std::int64_t most_scratch_of(std::int64_t tokens) const;
 };
 
 }  // namespace gatefold::cpu

@@ -33,6 +33,8 @@ constexpr std::int64_t serial_below = std::int64_t{1} << 16;
 // Where the first-level cache holds no more, what is fetched goes to the second-level one.
 constexpr std::int64_t small_first_level = 32768;
 
+constexpr std::int64_t large_second_level = std::int64_t{2} << 20;
+
 // No product of sizes overflows with so many: short sums count as 64 terms, since packing fills them up.
 constexpr std::int64_t most_elements = std::int64_t{1} << 58;
 
@@ -58,6 +60,7 @@ class LoopsExecutor final : public Executor {
               .halves = halves(),
               .multiplied_halves = multiplied_halves(),
               .threads = threads_,
+              .large_second_level = second_level_cache_bytes() >= large_second_level,
               .kernel = kernel}),
         spares_first_level_(first_level_cache_bytes() > 0 && first_level_cache_bytes() <= small_first_level) {}
 
@@ -121,7 +124,7 @@ class LoopsExecutor final : public Executor {
   Memory memory(std::int64_t tokens) const {
     Memory m;
     m.scratch = round_up(cut_.most_sums_of(tokens) * static_cast<std::int64_t>(sizeof(float)), alignment);
-    m.size = m.scratch + round_up(kernel_.scratch_bytes, alignment);
+    m.size = m.scratch + round_up(cut_.most_scratch_of(tokens), alignment);
     return m;
   }
 

@@ -39,7 +39,7 @@ struct PanelProduct {
 
   // Out: sums[row / 4][token][row % 4]. Each is the same whatever rows, tokens and threads there are beside it.
   float* sums = nullptr;
-  std::byte* scratch = nullptr;  // scratch_bytes of the kernel, aligned to 64
+  std::byte* scratch = nullptr;  // scratch_for these tokens and rows, aligned to 64
 };
 
 // x of one group, up to a kernel's packed_tokens, and where it is packed to.
@@ -62,12 +62,15 @@ struct Kernel {
   bool x_in_place = false;       // x is read again and again where it lies, not brought into the scratch first
   std::int64_t block_bytes = 0;  // of a row, which are multiplied with all tokens before the next; 0: the kernel's own
 
-  // From so many tokens on a panel's weights are brought into fp32 first, if it has no more than widened_rows; 0:
-  // never.
+  // From so many tokens on a panel's weights are brought into fp32 first, block by block; 0: never.
   std::int64_t widened_from = 0;
-  std::int64_t widened_rows = 0;
+  std::int64_t widened_rows = 0;       // whose blocks are 256 KiB then
+  std::int64_t widened_row_bytes = 0;  // of the scratch, behind scratch_bytes
 
   constexpr bool widens(std::int64_t tokens) const { return widened_from > 0 && tokens >= widened_from; }
+  constexpr std::int64_t scratch_for(std::int64_t tokens, std::int64_t rows) const {
+    return scratch_bytes + (widens(tokens) ? rows * widened_row_bytes : 0);
+  }
 
   // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.
   std::int64_t few_tokens = 0;

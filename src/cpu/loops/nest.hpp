@@ -150,7 +150,7 @@ void multiply_fetching(const PanelProduct& p) {
     return with_tokens<Policy::streamed_tokens>(p.tokens, [&]<int tokens>() { multiply_streams<Policy, tokens>(p); });
   }
   if constexpr (!Policy::in_place) {
-    if (p.tokens >= widened_from && p.row_count <= widened_rows<Policy>) return multiply_widened<Policy>(p);
+    if (p.tokens >= widened_from) return multiply_widened<Policy>(p);
   }
   multiply_stored<Policy>(p);
 }
@@ -172,9 +172,11 @@ constexpr Kernel make_kernel(const char* name, DType dtype) {
                 .x_in_place = Policy::in_place,
                 .block_bytes = Policy::k_block * static_cast<std::int64_t>(sizeof(typename Policy::Element))};
   if constexpr (!Policy::in_place) {
-    kernel.scratch_bytes = WidenedScratch<Policy>::bytes;
+    using Scratch = WidenedScratch<Policy>;
+    kernel.scratch_bytes = Scratch::tokens * Scratch::row_bytes;
     kernel.widened_from = widened_from;
-    kernel.widened_rows = widened_rows<Policy>;
+    kernel.widened_rows = 65536 / Policy::k_block;
+    kernel.widened_row_bytes = Scratch::row_bytes;
   }
   return kernel;
 }

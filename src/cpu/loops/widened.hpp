@@ -11,10 +11,6 @@ namespace {
 // conversions, two instructions beside six products, out of each tile (docs/kernels/cpu_log.md).
 constexpr std::int64_t widened_from = 48;
 
-// Of a panel whose weights are widened: 256 KiB of them stay in the second-level cache.
-template <class Policy>
-constexpr std::int64_t widened_rows = 65536 / Policy::k_block;
-
 // Floats from one widened row to the next: not a multiple of 4 KiB, whose lines would compete for one set of the cache.
 template <class Policy>
 constexpr std::int64_t widened_stride = Policy::k_block + 16;
@@ -56,8 +52,7 @@ struct WidenedScratch {
   static constexpr std::int64_t stride = widened_stride<Policy>;
   static constexpr std::int64_t tokens =
       Policy::tile_tokens < Policy::widened_tokens ? Policy::widened_tokens : Policy::tile_tokens;
-  static constexpr std::int64_t bytes =
-      (tokens + widened_rows<Policy>)*stride * static_cast<std::int64_t>(sizeof(float));
+  static constexpr std::int64_t row_bytes = stride * static_cast<std::int64_t>(sizeof(float));
 
   float* first;
 

@@ -1,0 +1,121 @@
+#include "cpu/loops/cut.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+// How a run's output is cut into items: whatever is cut, an item fits what the workspace holds for it.
+namespace gatefold::cpu {
+namespace {
+
+// As the loops' kernels of 16-bit elements by AVX-512 and by AVX2, and of fp32.
+constexpr Kernel avx512_fp16{.name = "",
+                             .dtype = DType::fp16,
+                             .tile_rows = 4,
+                             .tile_tokens = 6,
+                             .scratch_bytes = 6 * 4160,
+                             .multiply = nullptr,
+                             .block_bytes = 2048,
+                             .widened_from = 48,
+                             .widened_rows = 64,
+                             .widened_row_bytes = 4160};
+constexpr Kernel avx2_bf16{.name = "",
+                           .dtype = DType::bf16,
+                           .tile_rows = 4,
+                           .tile_tokens = 2,
+                           .scratch_bytes = 3 * 8256,
+                           .multiply = nullptr,
+                           .block_bytes = 4096,
+                           .widened_from = 48,
+                           .widened_rows = 32,
+                           .widened_row_bytes = 8256};
+constexpr Kernel avx512_fp32{.name = "",
+                             .dtype = DType::fp32,
+                             .tile_rows = 4,
+                             .tile_tokens = 6,
+                             .scratch_bytes = 0,
+                             .multiply = nullptr,
+                             .x_in_place = true,
+                             .block_bytes = 4096};
+
+constexpr const Kernel* kernels[]{&avx512_fp16, &avx2_bf16, &avx512_fp32};
+constexpr std::int64_t many_tokens[]{1, 6, 47, 48, 49, 100, 128, 129, 200, 256, 258, 259, 512, 513, 2048};
+
+Cut cut_of(const Kernel& kernel, std::int64_t columns, std::int64_t halves, std::int64_t threads, bool large) {
+  return {.columns = columns,
+          .row_bytes = 8192,
+          .halves = halves,
+          .multiplied_halves = halves,
+          .threads = threads,
+          .large_second_level = large,
+          .kernel = kernel};
+}
+
+// function(cut, tokens, a text that tells them)
+template <class Function>
+void for_each_cut(Function function) {
+  for (const Kernel* kernel : kernels) {
+    for (const std::int64_t columns : {16, 100, 576, 8192, 14336}) {
+      for (const std::int64_t halves : {1, 2}) {
+        for (const std::int64_t threads : {1, 2, 7, 64}) {
+          for (const bool large : {false, true}) {
+            for (const std::int64_t tokens : many_tokens) {
+              function(cut_of(*kernel, columns, halves, threads, large), tokens,
+                       std::to_string(kernel->block_bytes) + " bytes a block, " + std::to_string(columns) +
+                           " columns, " + std::to_string(halves) + " halves, " + std::to_string(threads) +
+                           " threads, " + std::to_string(tokens) + " tokens" + (large ? ", 2 MiB" : ""));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Cut, ItemsHoldAllColumnsAndTokens) {
+  for_each_cut([](const Cut& cut, std::int64_t tokens, const std::string& what) {
+    const Division d = cut.divide(tokens);
+    EXPECT_GE(d.panels * d.rows, cut.columns) << what;
+    EXPECT_LT((d.panels - 1) * d.rows, cut.columns) << what;
+    EXPECT_GE(d.blocks * d.tokens, tokens) << what;
+    EXPECT_LT((d.blocks - 1) * d.tokens, tokens) << what;
+    EXPECT_EQ(d.rows % cut.row_unit(), 0) << what;
+  });
+}
+
+// With fewer tokens than the workspace was asked for, too.
+TEST(Cut, AnItemFitsItsWorkspace) {
+  for_each_cut([](const Cut& cut, std::int64_t tokens, const std::string& what) {
+    const Division d = cut.divide(tokens);
+    const std::int64_t rows = d.rows * cut.multiplied_halves;
+    ASSERT_LE(rows, most_rows) << what;
+    for (const std::int64_t most : many_tokens) {
+      if (most < tokens) continue;
+      EXPECT_LE(cut.halves * d.rows * d.tokens, cut.most_sums_of(most)) << what << ", room for " << most;
+      EXPECT_LE(cut.kernel.scratch_for(std::min(tokens, d.tokens), rows), cut.most_scratch_of(most))
+          << what << ", room for " << most;
+    }
+  });
+}
+
+// Blocks that are multiplied together, and the next ones, leave room for the sums: half of 1 MiB, or of 2.
+TEST(Cut, APanelStaysInTheSecondLevelCache) {
+  for_each_cut([](const Cut& cut, std::int64_t tokens, const std::string& what) {
+    const Division d = cut.divide(tokens);
+    const bool widened = cut.kernel.widens(d.tokens);
+    const std::int64_t block = widened ? cut.kernel.widened_row_bytes - 64 : cut.kernel.block_bytes;
+    EXPECT_LE(d.rows * cut.multiplied_halves * block, (cut.large_second_level ? 512 : 256) * 1024) << what;
+  });
+}
+
+// Only where a run widens does it take memory for that.
+TEST(Cut, FewTokensNeedNoWidenedWeights) {
+  const Cut cut = cut_of(avx512_fp16, 8192, 2, 2, true);
+  EXPECT_EQ(cut.most_scratch_of(47), avx512_fp16.scratch_bytes);
+  EXPECT_EQ(cut.most_scratch_of(48), avx512_fp16.scratch_bytes + 64 * avx512_fp16.widened_row_bytes);
+  EXPECT_EQ(cut.most_scratch_of(129), avx512_fp16.scratch_bytes + 128 * avx512_fp16.widened_row_bytes);
+}
+
+}  // namespace
+}  // namespace gatefold::cpu
