@@ -7,8 +7,8 @@
 namespace gatefold::cpu {
 namespace {
 
-// From so many tokens on a block's weights are widened once for all of them. That costs what 8 tokens do, and takes the
-// conversions, two instructions beside six products, out of each tile (docs/kernels/cpu_log.md).
+// From so many tokens on a block's weights are widened once for all of them. That costs what 6 to 10 tokens do, and
+// takes the conversions, one beside three products (fp16) or six (bf16), out of each tile (docs/kernels/cpu_log.md).
 constexpr std::int64_t widened_from = 48;
 
 // Floats from one widened row to the next: not a multiple of 4 KiB, whose lines would compete for one set of the cache.
