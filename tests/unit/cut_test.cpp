@@ -9,35 +9,24 @@
 namespace gatefold::cpu {
 namespace {
 
-// As the loops' kernels of 16-bit elements by AVX-512 and by AVX2, and of fp32.
-constexpr Kernel avx512_fp16{.name = "",
-                             .dtype = DType::fp16,
-                             .tile_rows = 4,
-                             .tile_tokens = 6,
-                             .scratch_bytes = 6 * 4160,
-                             .multiply = nullptr,
-                             .block_bytes = 2048,
-                             .widened_from = 48,
-                             .widened_rows = 64,
-                             .widened_row_bytes = 4160};
-constexpr Kernel avx2_bf16{.name = "",
-                           .dtype = DType::bf16,
-                           .tile_rows = 4,
-                           .tile_tokens = 2,
-                           .scratch_bytes = 3 * 8256,
-                           .multiply = nullptr,
-                           .block_bytes = 4096,
-                           .widened_from = 48,
-                           .widened_rows = 32,
-                           .widened_row_bytes = 8256};
-constexpr Kernel avx512_fp32{.name = "",
-                             .dtype = DType::fp32,
-                             .tile_rows = 4,
-                             .tile_tokens = 6,
-                             .scratch_bytes = 0,
-                             .multiply = nullptr,
-                             .x_in_place = true,
-                             .block_bytes = 4096};
+// As the loops' kernels: so many rows of a panel whose weights are widened, to so many bytes each; 0: none are.
+constexpr Kernel kernel_of(std::int64_t tile_tokens, std::int64_t block_bytes, std::int64_t widened_rows,
+                           std::int64_t row_bytes) {
+  Kernel kernel{.name = "",
+                .dtype = DType::fp16,
+                .tile_rows = 4,
+                .tile_tokens = tile_tokens,
+                .scratch_bytes = 24960,
+                .multiply = nullptr,
+                .block_bytes = block_bytes};
+  kernel.widened_from = widened_rows > 0 ? 48 : 0;
+  kernel.widened_rows = widened_rows;
+  kernel.widened_row_bytes = row_bytes;
+  return kernel;
+}
+constexpr Kernel avx512_fp16 = kernel_of(6, 2048, 64, 4160);
+constexpr Kernel avx2_bf16 = kernel_of(2, 4096, 32, 8256);
+constexpr Kernel avx512_fp32 = kernel_of(6, 4096, 0, 0);
 
 constexpr const Kernel* kernels[]{&avx512_fp16, &avx2_bf16, &avx512_fp32};
 constexpr std::int64_t many_tokens[]{1, 6, 47, 48, 49, 100, 128, 129, 200, 256, 258, 259, 512, 513, 2048};
