@@ -2,8 +2,8 @@
 from bug import Bug
 
 OPTIONS = ["-DGATEFOLD_CUDA=OFF", "-DGATEFOLD_TOOLS=OFF"]
-TARGETS = ["test_cpu_ops", "test_check", "test_allocations"]
-PROGRAMS = ["test_cpu_ops", "test_check", "api/test_allocations"]
+TARGETS = ["test_cpu_ops", "test_check", "test_allocations", "test_unit"]
+PROGRAMS = ["test_cpu_ops", "test_check", "api/test_allocations", "unit/test_unit"]
 
 REFERENCE = "*Exact*reference*:*Numeric*reference*:*RelativeL2*reference*:Check*:*/Check*"
 # Each by a kernel that it spoils: all would take a minute a bug.
@@ -14,6 +14,7 @@ AVX2 = "*loops_avx2*"
 PORTABLE = "*loops_portable*"
 VECTOR = "*vector*"
 BIAS = "*Bias*"
+PANEL = "*Panel*"  # by every kernel, with weights widened or not, whatever caches the machine has
 
 BUGS = [
     # The reference is the truth of gatefold_check as well, so what catches it must not lean on either.
@@ -44,19 +45,19 @@ BUGS = [
         "begin == 0 || begin + Policy::k_block <= p.depth; begin += Policy::k_block) {\n    for_each_pass", AVX512),
     Bug("loops, widened", "drops the last block of a sum", "src/cpu/loops/nest.hpp",
         "begin < p.depth; begin += Policy::k_block) {\n    const Block",
-        "begin == 0 || begin + Policy::k_block <= p.depth; begin += Policy::k_block) {\n    const Block", AVX512),
+        "begin == 0 || begin + Policy::k_block <= p.depth; begin += Policy::k_block) {\n    const Block", PANEL),
     Bug("loops, widened", "skips what is left of a sum after whole steps", "src/cpu/loops/nest.hpp",
         "(pass.block.count + Policy::step - 1) / Policy::step * Policy::step",
-        "pass.block.count / Policy::step * Policy::step", AVX512),
+        "pass.block.count / Policy::step * Policy::step", PANEL),
     Bug("loops, widened", "leaves what was there behind a row's last element", "src/cpu/loops/widened.hpp",
-        "Policy::load_rest(row + k, part, static_cast<int>(count - k))", "Policy::load(row + k, part)", AVX512),
+        "Policy::load_rest(row + k, part, static_cast<int>(count - k))", "Policy::load(row + k, part)", PANEL),
     Bug("loops, widened", "takes a tile's last row from its neighbour", "src/cpu/loops/nest.hpp",
-        "scratch.row(row + 2), scratch.row(row + 3)", "scratch.row(row + 2), scratch.row(row + 2)", AVX512),
+        "scratch.row(row + 2), scratch.row(row + 3)", "scratch.row(row + 2), scratch.row(row + 2)", PANEL),
     Bug("loops, widened", "keeps the weights of the first block", "src/cpu/loops/nest.hpp",
-        "    widen_weights<Policy>(p, block);", "    if (begin == 0) widen_weights<Policy>(p, block);", AVX512),
+        "    widen_weights<Policy>(p, block);", "    if (begin == 0) widen_weights<Policy>(p, block);", PANEL),
     Bug("loops, widened", "leaves the panel's last rows as they were", "src/cpu/loops/widened.hpp",
         "row < p.row_count; ++row) {\n    const auto* weights", "row + 4 < p.row_count; ++row) {\n    const auto* weights",
-        AVX512),
+        PANEL),
     Bug("loops", "adds each block of a sum to nothing", "src/cpu/loops/nest.hpp",
         "const bool first = pass.block.begin == 0;", "const bool first = true;", AVX512),
     Bug("loops", "of few tokens, drops the last block of a sum", "src/cpu/loops/streams.hpp",

@@ -30,6 +30,7 @@ struct Avx2Sums {
   static constexpr int tile_tokens = 3;
   static constexpr int streamed_tokens = 3;
   static constexpr int widened_tokens = tile_tokens;
+  static constexpr std::int64_t widened_cache = widened_in_2_mib;
   static constexpr std::int64_t k_block = 1024;
 
   static GATEFOLD_LOOP Vector zero() { return _mm256_setzero_ps(); }

@@ -14,6 +14,7 @@ struct Avx512Sums {
   static constexpr int tile_tokens = 6;
   static constexpr int streamed_tokens = 6;
   static constexpr int widened_tokens = tile_tokens;
+  static constexpr std::int64_t widened_cache = widened_in_2_mib;
 
   static GATEFOLD_LOOP Vector zero() { return _mm512_setzero_ps(); }
   static GATEFOLD_LOOP void store(float* out, __m512 values) { _mm512_storeu_ps(out, values); }

@@ -10,6 +10,7 @@ constexpr std::int64_t few_tokens = 128;    // with which panels of half as many
 constexpr std::int64_t short_block = 2048;  // bytes: 128 rows' blocks, and the next ones, leave room in 1 MiB of cache
 constexpr std::int64_t long_block = 4096;   // in 2 MiB
 constexpr std::int64_t enough_rows = 64;    // with fewer, x comes from memory too often
+constexpr std::int64_t large_second_level = std::int64_t{2} << 20;
 
 }  // namespace
 
@@ -22,14 +23,19 @@ std::int64_t Cut::most_sums_of(std::int64_t tokens) const {
 
 std::int64_t Cut::most_scratch_of(std::int64_t tokens) const {
   const std::int64_t of_item = std::min(tokens, most_tokens());
-  return kernel.scratch_for(of_item, panel_rows(of_item));
+  return kernel.scratch_for(widens(of_item), panel_rows(of_item));
+}
+
+bool Cut::widens(std::int64_t tokens) const {
+  return kernel.widened_from > 0 && tokens >= kernel.widened_from && second_level >= kernel.widened_cache;
 }
 
 std::int64_t Cut::panel_rows(std::int64_t tokens) const {
   const bool many_tokens = tokens > few_tokens;
-  if (kernel.widens(tokens)) return kernel.widened_rows * (many_tokens && large_second_level ? 2 : 1);
+  const bool large = second_level >= large_second_level;
+  if (widens(tokens)) return kernel.widened_rows * (many_tokens && large ? 2 : 1);
   const std::int64_t block = std::min(row_bytes, kernel.block_bytes);
-  return many_tokens && block <= (large_second_level ? long_block : short_block) ? most_rows : most_rows / 2;
+  return many_tokens && block <= (large ? long_block : short_block) ? most_rows : most_rows / 2;
 }
 
 // As many tokens as an item may have, in blocks of equal size, and as many rows as their sums leave room for; less of

@@ -30,7 +30,7 @@ struct Cut {
   std::int64_t halves;             // whose sums an item holds
   std::int64_t multiplied_halves;  // of which so many are products
   std::int64_t threads;
-  bool large_second_level;  // cache: 2 MiB of a core's
+  std::int64_t second_level;  // bytes of a core's cache; 0: not known
   const Kernel& kernel;
 
   // Rows of a half come in so many: then a panel has whole tiles, and its halves have whole granules of sums.
@@ -39,6 +39,9 @@ struct Cut {
   // Of an item: tokens come in blocks of up to so many, which begin where a tile and a packed group do.
   std::int64_t token_unit() const { return std::max(kernel.tile_tokens, kernel.packed_tokens); }
   std::int64_t most_tokens() const { return round_up(kernel.packed_tokens > 0 ? 512 : 256, token_unit()); }
+
+  // Whether an item of so many tokens brings its weights into fp32 first; with more tokens, too.
+  bool widens(std::int64_t tokens) const;
 
   // Of weights, in a panel with up to so many tokens; with more tokens as many or more.
   std::int64_t panel_rows(std::int64_t tokens) const;

@@ -33,8 +33,6 @@ constexpr std::int64_t serial_below = std::int64_t{1} << 16;
 // Where the first-level cache holds no more, what is fetched goes to the second-level one.
 constexpr std::int64_t small_first_level = 32768;
 
-constexpr std::int64_t large_second_level = std::int64_t{2} << 20;
-
 // No product of sizes overflows with so many: short sums count as 64 terms, since packing fills them up.
 constexpr std::int64_t most_elements = std::int64_t{1} << 58;
 
@@ -60,7 +58,7 @@ class LoopsExecutor final : public Executor {
               .halves = halves(),
               .multiplied_halves = multiplied_halves(),
               .threads = threads_,
-              .large_second_level = second_level_cache_bytes() >= large_second_level,
+              .second_level = second_level_cache_bytes(),
               .kernel = kernel}),
         spares_first_level_(first_level_cache_bytes() > 0 && first_level_cache_bytes() <= small_first_level) {}
 
@@ -247,6 +245,7 @@ class LoopsExecutor final : public Executor {
                       .row_count = multiplied_halves() * item.rows,
                       .next_rows = next_rows,
                       .spares_first_level = spares_first_level_,
+                      .widens = cut_.widens(item.tokens),
                       .x = x.first + item.token * x.stride,
                       .x_stride = x.stride,
                       .packed = packed(item.operands),

@@ -30,6 +30,7 @@ struct PanelProduct {
   std::int64_t row_count = 0;
   const std::byte* const* next_rows = nullptr;  // as many, which come after these and may be fetched; null: none
   bool spares_first_level = false;              // what is fetched goes to the second-level cache
+  bool widens = false;                          // 16-bit weights are brought into fp32 first; sums are the same
   const std::byte* x = nullptr;
   std::int64_t x_stride = 0;  // bytes from one token to the next
   PackedX packed;             // x in place of the two above, if it has groups
@@ -39,7 +40,7 @@ struct PanelProduct {
 
   // Out: sums[row / 4][token][row % 4]. Each is the same whatever rows, tokens and threads there are beside it.
   float* sums = nullptr;
-  std::byte* scratch = nullptr;  // scratch_for these tokens and rows, aligned to 64
+  std::byte* scratch = nullptr;  // scratch_for these rows, aligned to 64
 };
 
 // x of one group, up to a kernel's packed_tokens, and where it is packed to.
@@ -62,14 +63,15 @@ struct Kernel {
   bool x_in_place = false;       // x is read again and again where it lies, not brought into the scratch first
   std::int64_t block_bytes = 0;  // of a row, which are multiplied with all tokens before the next; 0: the kernel's own
 
-  // From so many tokens on a panel's weights are brought into fp32 first, block by block; 0: never.
+  // From so many tokens on a panel's weights are brought into fp32 first, block by block, where a core's second-level
+  // cache holds as many bytes; 0 tokens: never.
   std::int64_t widened_from = 0;
+  std::int64_t widened_cache = 0;
   std::int64_t widened_rows = 0;       // whose blocks are 256 KiB then
   std::int64_t widened_row_bytes = 0;  // of the scratch, behind scratch_bytes
 
-  constexpr bool widens(std::int64_t tokens) const { return widened_from > 0 && tokens >= widened_from; }
-  constexpr std::int64_t scratch_for(std::int64_t tokens, std::int64_t rows) const {
-    return scratch_bytes + (widens(tokens) ? rows * widened_row_bytes : 0);
+  constexpr std::int64_t scratch_for(bool widens, std::int64_t rows) const {
+    return scratch_bytes + (widens ? rows * widened_row_bytes : 0);
   }
 
   // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.

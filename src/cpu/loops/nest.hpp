@@ -12,8 +12,8 @@
 //         for each step of the block                        4 x tile_tokens accumulators of one vector each
 //         fold the accumulators, add them to the sums
 //
-// or, where the tokens fit one tile (streamed_tokens), for every 4 rows all blocks of k. With many tokens 16-bit
-// weights are brought into fp32 first, block by block.
+// or, where the tokens fit one tile (streamed_tokens), for every 4 rows all blocks of k. Where the caller wants it
+// (PanelProduct::widens) 16-bit weights are brought into fp32 first, block by block.
 namespace gatefold::cpu {
 namespace {
 
@@ -150,7 +150,7 @@ void multiply_fetching(const PanelProduct& p) {
     return with_tokens<Policy::streamed_tokens>(p.tokens, [&]<int tokens>() { multiply_streams<Policy, tokens>(p); });
   }
   if constexpr (!Policy::in_place) {
-    if (p.tokens >= widened_from) return multiply_widened<Policy>(p);
+    if (p.widens) return multiply_widened<Policy>(p);
   }
   multiply_stored<Policy>(p);
 }
@@ -175,6 +175,7 @@ constexpr Kernel make_kernel(const char* name, DType dtype) {
     using Scratch = WidenedScratch<Policy>;
     kernel.scratch_bytes = Scratch::tokens * Scratch::row_bytes;
     kernel.widened_from = widened_from;
+    kernel.widened_cache = Policy::widened_cache;
     kernel.widened_rows = 65536 / Policy::k_block;
     kernel.widened_row_bytes = Scratch::row_bytes;
   }

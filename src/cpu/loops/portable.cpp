@@ -14,6 +14,7 @@ struct PortableSums {
   static constexpr int tile_tokens = 2;
   static constexpr int streamed_tokens = 2;
   static constexpr int widened_tokens = tile_tokens;
+  static constexpr std::int64_t widened_cache = 0;  // a conversion costs more than a product
   static constexpr std::int64_t step = 4;
   static constexpr std::int64_t k_block = 1024;
 

@@ -21,6 +21,7 @@
 //   in_place                  x is read as it is stored; else it is brought into fp32 once for each panel, or, where
 //                             its tokens fit one tile, again for every 4 rows
 //   widened_tokens            where x isn't read in place: of a tile of weights that are in fp32 as well (widened.hpp)
+//   widened_cache             then: bytes of a second-level cache in which such weights are the faster ones
 //   parts                     vectors that a step's elements are spread over, where 16 bits become 32
 //   load, load_rest           one part of a step, of a step's first `count` elements
 //   multiply_add              element by element
