@@ -120,6 +120,10 @@ inline constexpr Config strips_96x128 = strips_of_128(96, 7);
 inline constexpr Config strips_160x128 = strips_of_128(160, 6);
 inline constexpr Config strips_192x128 = strips_of_128(192, 5);
 inline constexpr Config strips_208x128 = strips_of_128(208, 5);
+// Two rows of 104 tokens that share the weights, 200 and 208 in all: a model of few columns makes twice as many tiles,
+// and its last one's epilogue is half as long.
+inline constexpr Config half_104x128 =
+    alternating({.tile_m = 104, .tile_n = 128, .stages = 7, .cluster_m = 2, .schedule = Schedule::pingpong});
 
 // The same by both warpgroups together, for twice the tokens: they bring the weights for both halves of them.
 constexpr Config both_of_128(int tile_m) {
@@ -165,7 +169,7 @@ constexpr std::array gated_kernels{
     kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
     kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_80x128, E, Product::gate_up>(495.5),
     kernel_of<strips_96x128, E, Product::gate_up>(597.0),  kernel_of<both_384x128, E, Product::gate_up>(727.0),
-    kernel_of<half_112x192, E, Product::gate_up>(684.0),
+    kernel_of<half_112x192, E, Product::gate_up>(684.0),   kernel_of<half_104x128, E, Product::gate_up>(650.0),
 };
 
 // gemm's larger tiles, and ping-pong ones: the activation is of as many columns as the product, twice gate_up's, and
