@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::int64_t mib = 1048576;
 
-// As the loops' kernels: so many rows of a panel whose weights are widened, to so many bytes each; 0: none are.
+// As the loops' kernels: so many rows of a panel whose weights are widened, to so many bytes each, in such a cache;
+// 0 rows: none are.
 constexpr Kernel kernel_of(std::int64_t tile_tokens, std::int64_t block_bytes, std::int64_t widened_rows,
-                           std::int64_t row_bytes) {
+                           std::int64_t row_bytes, std::int64_t widened_cache) {
   Kernel kernel{.name = "",
                 .dtype = DType::fp16,
                 .tile_rows = 4,
@@ -22,16 +23,17 @@ constexpr Kernel kernel_of(std::int64_t tile_tokens, std::int64_t block_bytes, s
                 .multiply = nullptr,
                 .block_bytes = block_bytes};
   kernel.widened_from = widened_rows > 0 ? 48 : 0;
-  kernel.widened_cache = tile_tokens > 2 ? 2 * mib : 0;
+  kernel.widened_cache = widened_cache;
   kernel.widened_rows = widened_rows;
   kernel.widened_row_bytes = row_bytes;
   return kernel;
 }
-constexpr Kernel avx512_fp16 = kernel_of(6, 2048, 64, 4160);
-constexpr Kernel portable_bf16 = kernel_of(2, 2048, 64, 4160);
-constexpr Kernel avx512_fp32 = kernel_of(6, 4096, 0, 0);
+constexpr Kernel avx512_fp16 = kernel_of(6, 2048, 64, 4160, 2 * mib);
+constexpr Kernel avx2_bf16 = kernel_of(2, 4096, 32, 8256, 2 * mib);
+constexpr Kernel portable_bf16 = kernel_of(2, 2048, 64, 4160, 0);
+constexpr Kernel avx512_fp32 = kernel_of(6, 4096, 0, 0, 0);
 
-constexpr const Kernel* kernels[]{&avx512_fp16, &portable_bf16, &avx512_fp32};
+constexpr const Kernel* kernels[]{&avx512_fp16, &avx2_bf16, &portable_bf16, &avx512_fp32};
 constexpr std::int64_t many_tokens[]{1, 6, 47, 48, 49, 100, 128, 129, 200, 256, 258, 259, 512, 513, 2048};
 
 Cut cut_of(const Kernel& kernel, std::int64_t columns, std::int64_t halves, std::int64_t threads,
@@ -114,9 +116,9 @@ TEST(Cut, FewTokensNeedNoWidenedWeights) {
 // Each kernel from the cache on in which it gains.
 TEST(Cut, WidenedWeightsWantACache) {
   for (const std::int64_t second_level : {std::int64_t{0}, mib / 2, mib, 2 * mib - 1}) {
-    const Cut large = cut_of(avx512_fp16, 8192, 2, 2, second_level);
-    EXPECT_FALSE(large.widens(512)) << second_level;
-    EXPECT_EQ(large.most_scratch_of(512), avx512_fp16.scratch_bytes) << second_level;
+    const Cut small = cut_of(avx512_fp16, 8192, 2, 2, second_level);
+    EXPECT_FALSE(small.widens(512)) << second_level;
+    EXPECT_EQ(small.most_scratch_of(512), avx512_fp16.scratch_bytes) << second_level;
     EXPECT_TRUE(cut_of(portable_bf16, 8192, 2, 2, second_level).widens(48)) << second_level;
   }
   EXPECT_TRUE(cut_of(avx512_fp16, 8192, 2, 2, 2 * mib).widens(48));
