@@ -26,18 +26,20 @@ std::vector<Kernel> every_kernel() {
 }
 
 // One block on a multiprocessor: where two found room, a launch's blocks would stand two on some and none on others.
-// For each product and number of tokens there is a kernel for 8.0 and 9.0 and one for the devices of 8.6 and 8.9.
+// For each product and number of tokens there is a kernel for 9.0, one for 8.0, and one for the devices of 8.6 and 8.9.
 TEST(Decode, OneBlockFitsAMultiprocessor) {
   constexpr int of_the_system = 1024;
   struct Shared {
     int multiprocessor;
     int block;
   };
-  constexpr Shared large = {164 * 1024, 163 * 1024};
+  constexpr Shared hopper = {228 * 1024, 227 * 1024};
+  constexpr Shared ampere = {164 * 1024, 163 * 1024};
   constexpr Shared small = {100 * 1024, 99 * 1024};
   for (const Kernel& kernel : every_kernel()) {
     const Config& c = kernel.config;
-    const Shared& device = c.stages > 1 ? large : small;
+    const bool on_hopper_alone = c.resident_runs > 0 && c.token_groups > 1;
+    const Shared& device = on_hopper_alone ? hopper : c.stages > 1 ? ampere : small;
     EXPECT_LE(c.shared_bytes(), device.block) << c.rows() << "x" << c.tokens();
     EXPECT_GT(2 * (c.shared_bytes() + of_the_system), device.multiprocessor) << c.rows() << "x" << c.tokens();
   }
@@ -120,25 +122,53 @@ struct Tile {
   int rows;
   int tokens;
   int stages;
+  int resident_elements;
   bool operator==(const Tile&) const = default;
 };
 
+// Of those that can run, as the family has them.
 Tile chosen(const Problem& problem, std::int64_t tokens, const Machine& machine) {
-  const Product product = problem.op == Op::gemm ? Product::gemm : Product::gate_up;
-  const Kernel* kernel = choose(bf16_kernels(product), problem, tokens, machine);
-  return kernel == nullptr ? Tile{} : Tile{kernel->config.rows(), kernel->config.tokens(), kernel->config.stages};
+  std::vector<Kernel> kernels;
+  for (const Kernel& kernel : bf16_kernels(problem.op == Op::gemm ? Product::gemm : Product::gate_up)) {
+    if (kernel.config.takes(problem.hidden_size)) kernels.push_back(kernel);
+  }
+  const Kernel* kernel = choose(kernels, problem, tokens, machine);
+  if (kernel == nullptr) return {};
+  const Config& c = kernel->config;
+  return {c.rows(), c.tokens(), c.stages, c.resident_elements()};
 }
 
 constexpr Machine h200{std::size_t{227} * 1024, 132};
 
 // As measured (docs/kernels/decode_log.md).
-TEST(Decode, ShortSumsTakeHigherTiles) {
-  EXPECT_EQ(chosen(sm90::gated_problem(2048, 6144), 8, h200), (Tile{32, 8, 2})) << "Qwen3 1.7B";
-  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 1, h200), (Tile{32, 8, 2})) << "Llama 3.2 1B";
-  EXPECT_EQ(chosen(sm90::gated_problem(2560, 9728), 1, h200), (Tile{16, 8, 2})) << "Qwen3 4B";
-  EXPECT_EQ(chosen(sm90::gated_problem(3072, 8192), 1, h200), (Tile{16, 8, 2})) << "Llama 3.2 3B";
-  EXPECT_EQ(chosen(sm90::gated_problem(4096, 14336), 1, h200), (Tile{16, 8, 2})) << "Llama 3.1 8B";
-  EXPECT_EQ(chosen(sm90::plain_problem(8192, 2048), 1, h200), (Tile{16, 8, 2})) << "Llama 3.2 1B";
+TEST(Decode, KeepsXWhereABlockHasSeveralTiles) {
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 1, h200), (Tile{16, 8, 2, 2048})) << "Llama 3.2 1B";
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 9, h200), (Tile{16, 16, 2, 2048})) << "Llama 3.2 1B";
+  EXPECT_EQ(chosen(sm90::gated_problem(2304, 9216), 8, h200), (Tile{16, 8, 2, 4096})) << "Gemma 2 2B";
+  EXPECT_EQ(chosen(sm90::gated_problem(2304, 9216), 9, h200), (Tile{32, 16, 2, 0})) << "Gemma 2 2B";
+  EXPECT_EQ(chosen(sm90::gated_problem(4096, 14336), 1, h200), (Tile{16, 8, 2, 4096})) << "Llama 3.1 8B";
+  EXPECT_EQ(chosen(sm90::gated_problem(8192, 28672), 1, h200), (Tile{16, 8, 2, 8192})) << "Llama 3.1 70B";
+  EXPECT_EQ(chosen(sm90::gated_problem(16384, 53248), 1, h200), (Tile{16, 8, 2, 0})) << "Llama 3.1 405B";
+  EXPECT_EQ(chosen(sm90::plain_problem(8192, 2048), 1, h200), (Tile{16, 8, 2, 0})) << "Llama 3.2 1B, a tile a block";
+  EXPECT_EQ(chosen(sm90::plain_problem(2048, 7168), 1, h200), (Tile{16, 8, 2, 2048})) << "DeepSeek V3's expert";
+}
+
+// A warp has all of its runs in registers, at any depth that a kernel takes.
+TEST(Decode, AWarpKeepsAllOfItsRuns) {
+  for (const Kernel& kernel : every_kernel()) {
+    const Config& c = kernel.config;
+    if (c.resident_runs == 0) continue;
+    EXPECT_EQ(c.steps, Config::run_steps);
+    for (int depth = 8; depth <= c.resident_elements(); depth += 8) {
+      ASSERT_TRUE(c.takes(depth));
+      for (int warp = 0; warp < Config::warps; ++warp) {
+        int runs = 0;
+        for (int at = Config::first_group(warp); at < depth; at = c.next_group(at)) ++runs;
+        ASSERT_LE(runs, c.resident_runs) << "warp " << warp << ", depth " << depth;
+      }
+    }
+    EXPECT_FALSE(c.takes(c.resident_elements() + 8));
+  }
 }
 
 // Each pass reads all weights: as few as can be, and in tiles of no more tokens than that takes.
@@ -150,6 +180,9 @@ TEST(Decode, TokensTakeAsFewPassesAsCanBe) {
 }
 
 TEST(Decode, DevicesOfLittleSharedMemoryTakeASingleStage) {
+  constexpr Machine ampere{std::size_t{163} * 1024, 108};
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 8, ampere), (Tile{16, 8, 2, 2048}));
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 9, ampere), (Tile{32, 16, 2, 0}));
   constexpr Machine small{std::size_t{99} * 1024, 84};
   for (const int tokens : {1, 9, 17}) EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), tokens, small).stages, 1);
   EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 1, {std::size_t{16} * 1024, 84}), Tile{});

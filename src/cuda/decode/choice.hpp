@@ -17,26 +17,24 @@ struct Machine {
   int multiprocessors;
 };
 
-// What the block with most to do takes, in elements of weights read. Rows of half a run, 128 bytes, come a tenth
-// slower, and a tile's end takes as long as 8000 elements: on an H200 gate_up of Llama 1B, sums of 2048 terms, takes
-// 18.0 and 19.3 us with 1 and 8 tokens in tiles of 16 rows, 17.2 and 17.4 in tiles of 32, but Qwen3 4B's, of 2560, 26.5
-// and 28.2, 27.3 and 27.9 (docs/kernels/decode_log.md).
-inline std::int64_t cost_of(const Kernel& kernel, const Problem& problem, int multiprocessors) {
-  constexpr std::int64_t tile_end = 8000;
-  const Config& c = kernel.config;
-  const std::int64_t tiles = ceil_div(problem.intermediate_size, std::int64_t{tile_columns(kernel.product, c)});
-  const std::int64_t rounds = ceil_div(tiles, std::int64_t{multiprocessors});
-  const std::int64_t elements = c.rows() * problem.hidden_size;
-  return rounds * (elements + (c.steps < Config::run_steps ? elements / 10 : 0) + tile_end);
+// Whether a kernel that keeps x in registers is faster by it: a block must have several tiles, since it reads x before
+// the first of them, where others read it beside the weights (docs/kernels/decode_log.md).
+inline bool gains_by_keeping_x(const Kernel& kernel, const Problem& problem, const Machine& machine) {
+  constexpr std::int64_t tiles_of_a_block = 3;
+  const std::int64_t columns = tile_columns(kernel.product, kernel.config);
+  return kernel.config.resident_runs > 0 &&
+         ceil_div(problem.intermediate_size, columns) >= tiles_of_a_block * machine.multiprocessors;
 }
 
 // Of those that the device has the shared memory for the one of the fewest passes over the weights; of equal ones that
-// for the fewest tokens, then the fastest, then the first. Null if there is none.
+// for the fewest tokens, then one that gains by keeping x, then one that doesn't keep it, in the fewest registers. Null
+// if there is none.
 inline const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                             const Machine& machine) {
   const auto rank = [&](const Kernel& kernel) {
-    return std::tuple(ceil_div(tokens, std::int64_t{kernel.config.tokens()}), kernel.config.tokens(),
-                      cost_of(kernel, problem, machine.multiprocessors));
+    const Config& c = kernel.config;
+    return std::tuple(ceil_div(tokens, std::int64_t{c.tokens()}), c.tokens(),
+                      !gains_by_keeping_x(kernel, problem, machine), c.resident_runs);
   };
   const Kernel* best = nullptr;
   for (const Kernel& kernel : kernels) {

@@ -6,6 +6,7 @@
 #include "cuda/common/element.cuh"
 #include "cuda/common/ptx.cuh"
 #include "cuda/decode/config.hpp"
+#include "cuda/decode/epilogue.cuh"
 #include "cuda/decode/product.cuh"
 #include "cuda/decode/ptx.cuh"
 
@@ -173,32 +174,26 @@ __device__ __forceinline__ void copy(const uint4 (&from)[steps][token_groups], u
   }
 }
 
-// The epilogue: adds up the warps' sums of eight tokens of a tile, in the warps' order, and stores the tile's columns.
-template <class Element, Product product, Config config>
-struct Epilogue {
-  static __device__ __forceinline__ void store(const Arguments& p, int tile, std::int64_t first_token,
-                                               const float* sums) {
-    constexpr int columns = tile_columns(product, config);
-    const auto total = [&](int token, int row) {
-      float sum = 0.0F;
+// A group's products: of the weights in a stage of the ring, and x of their terms.
+template <class Element, Config config, class Loads>
+__device__ __forceinline__ void multiply_group(const Loads& ring, int stage,
+                                               const uint4 (&x)[config.steps][config.token_groups],
+                                               float (&acc)[config.row_groups][config.token_groups][4]) {
 #pragma unroll
-      for (int warp = 0; warp < Config::warps; ++warp) {
-        sum += sums[warp * config.warp_sums() + token * config.sums_pitch() + row];
+  for (int step = 0; step < config.steps; ++step) {
+#pragma unroll
+    for (int m = 0; m < config.row_groups; ++m) {
+      const uint4 first = ring.read(stage, m, 0, step);
+      const uint4 second = ring.read(stage, m, 1, step);
+#pragma unroll
+      for (int n = 0; n < config.token_groups; ++n) {
+        const uint4 t = x[step][n];
+        mma<Element>(acc[m][n], first.x, second.x, first.y, second.y, t.x, t.y);
+        mma<Element>(acc[m][n], first.z, second.z, first.w, second.w, t.z, t.w);
       }
-      return sum;
-    };
-#pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < Config::tokens_at_once * columns; i += Config::threads) {
-      const int token = i / columns;
-      const int j = i % columns;
-      const std::int64_t column = std::int64_t{tile} * columns + j;
-      if (first_token + token >= p.tokens || column >= p.columns) continue;
-      const float value =
-          TileOf<product>::template output<Element>(p, column, j, [&](int row) { return total(token, row); });
-      reinterpret_cast<Element*>(p.out + (first_token + token) * p.out_stride)[column] = from_float<Element>(value);
     }
   }
-};
+}
 
 // Shape: a type that names what the kernel is made of: config, Element, product, Loads, Epilogue (launch.cuh). nvcc
 // does not take a value of class type as a kernel's template argument.
@@ -217,60 +212,67 @@ __global__ void __launch_bounds__(Config::threads, 1) decode_kernel(const __grid
   ptx::launch_next_grid();
   ring.begin_after_wait();
   const Tokens<config> tokens(p, first_token);
-  // x comes from L2 where L1 doesn't hold it: a group ahead, so that no slot of the ring waits for it.
-  uint4 next_x[config.steps][config.token_groups];
-  if (config.reads_ahead()) tokens.read(Config::first_group(warp), next_x);
+  // x of all of the warp's runs, for good; or of the next group, so that no slot of the ring waits for it: it comes
+  // from L2 where L1 doesn't hold it.
+  constexpr int kept = config.resident_runs > 0 ? config.resident_runs : config.reads_ahead() ? 1 : 0;
+  uint4 kept_x[kept > 0 ? kept : 1][config.steps][config.token_groups];
+#pragma unroll
+  for (int i = 0; i < kept; ++i) tokens.read(Config::first_group(warp) + i * Config::run_stride, kept_x[i]);
 
   int stage = 0;
+  typename Shape::Epilogue epilogue;
+
   int buffer = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles; tile += static_cast<int>(gridDim.x)) {
     // rows g, g, g + 8, g + 8 of 16; tokens 2 q, 2 q + 1, 2 q, 2 q + 1 of 8
     float acc[config.row_groups][config.token_groups][4] = {};
-    int next = 0;
-    for (int at = Config::first_group(warp); at < p.depth; at = next) {
-      next = config.next_group(at);
-      uint4 x[config.steps][config.token_groups];
-      if constexpr (config.reads_ahead()) {
-        copy(next_x, x);
-        tokens.read(next < p.depth ? next : Config::first_group(warp), next_x);
-      } else {
-        tokens.read(at, x);
-      }
+    const auto multiply = [&](const uint4(&x)[Shape::config.steps][Shape::config.token_groups]) {
       ring.wait();
-#pragma unroll
-      for (int step = 0; step < config.steps; ++step) {
-#pragma unroll
-        for (int m = 0; m < config.row_groups; ++m) {
-          const uint4 first = ring.read(stage, m, 0, step);
-          const uint4 second = ring.read(stage, m, 1, step);
-#pragma unroll
-          for (int n = 0; n < config.token_groups; ++n) {
-            const uint4 t = x[step][n];
-            mma<typename Shape::Element>(acc[m][n], first.x, second.x, first.y, second.y, t.x, t.y);
-            mma<typename Shape::Element>(acc[m][n], first.z, second.z, first.w, second.w, t.z, t.w);
-          }
-        }
-      }
+      multiply_group<typename Shape::Element, Shape::config>(ring, stage, x, acc);
       __syncwarp();  // all lanes have read what is overwritten now
       ring.fetch(stage);
-      stage = (stage + 1) % config.stages;
+      stage = (stage + 1) % Shape::config.stages;
+    };
+    if constexpr (config.resident_runs > 0) {
+#pragma unroll
+      for (int run = 0; run < config.resident_runs; ++run) {
+        if (Config::first_group(warp) + run * Config::run_stride < p.depth) multiply(kept_x[run]);
+      }
+    } else {
+      int next = 0;
+      for (int at = Config::first_group(warp); at < p.depth; at = next) {
+        next = config.next_group(at);
+        uint4 x[config.steps][config.token_groups];
+        if constexpr (config.reads_ahead()) {
+          copy(kept_x[0], x);
+          tokens.read(next < p.depth ? next : Config::first_group(warp), kept_x[0]);
+        } else {
+          tokens.read(at, x);
+        }
+        multiply(x);
+      }
     }
 
-    // [warps][8 tokens][sums_pitch]. Of two buffers, the one that is written now was read before the last barrier.
+    // [warps][tokens_at_once][sums_pitch]. Of two buffers, the one that is written now was read before the last
+    // barrier.
+    constexpr int groups_at_once = config.tokens_at_once() / 8;
 #pragma unroll
-    for (int n = 0; n < config.token_groups; ++n) {
+    for (int first = 0; first < config.token_groups; first += groups_at_once) {
       if (config.sum_buffers == 1) __syncthreads();
       float* const mine = sums + (buffer * Config::warps + warp) * config.warp_sums();
 #pragma unroll
-      for (int m = 0; m < config.row_groups; ++m) {
+      for (int n = 0; n < groups_at_once; ++n) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          mine[(lane % 4 * 2 + i % 2) * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][n][i];
+        for (int m = 0; m < config.row_groups; ++m) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int token = n * 8 + lane % 4 * 2 + i % 2;
+            mine[token * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][first + n][i];
+          }
         }
       }
       __syncthreads();
-      Shape::Epilogue::store(p, tile, first_token + n * Config::tokens_at_once,
-                             sums + buffer * Config::warps * config.warp_sums());
+      epilogue.store(p, tile, first_token + first * 8, sums + buffer * Config::warps * config.warp_sums());
       if (config.sum_buffers == 2) buffer ^= 1;
     }
   }

@@ -83,7 +83,6 @@ struct Shape {
 
 // By rows and tokens. One stage is for devices that have 99 KiB of shared memory for a block.
 inline constexpr Config tile_16x8{};
-inline constexpr Config tile_32x8{.row_groups = 2, .steps = Config::run_steps / 2, .sum_buffers = 1};
 inline constexpr Config tile_32x16{
     .token_groups = 2, .row_groups = 2, .steps = Config::run_steps / 2, .sum_buffers = 1};
 inline constexpr Config tile_32x32{
@@ -93,6 +92,11 @@ inline constexpr Config single_32x16{
     .token_groups = 2, .row_groups = 2, .steps = Config::run_steps / 2, .stages = 1, .sum_buffers = 1};
 inline constexpr Config single_32x32{
     .token_groups = 4, .row_groups = 2, .steps = Config::run_steps / 2, .stages = 1, .sum_buffers = 1};
+// And by the terms of the sums for which x stays in registers.
+inline constexpr Config resident_16x8_2048{.resident_runs = 1};
+inline constexpr Config resident_16x8_4096{.resident_runs = 2};
+inline constexpr Config resident_16x8_8192{.resident_runs = 4};
+inline constexpr Config resident_16x16_2048{.token_groups = 2, .resident_runs = 1};
 
 template <const Config& tile, class Element, Product product>
 constexpr Kernel kernel_of() {
@@ -102,10 +106,11 @@ constexpr Kernel kernel_of() {
 // In the order of their tokens.
 template <class Element, Product product>
 constexpr std::array kernels_of{
-    kernel_of<tile_16x8, Element, product>(),    kernel_of<tile_32x8, Element, product>(),
-    kernel_of<single_16x8, Element, product>(),  kernel_of<tile_32x16, Element, product>(),
-    kernel_of<single_32x16, Element, product>(), kernel_of<tile_32x32, Element, product>(),
-    kernel_of<single_32x32, Element, product>(),
+    kernel_of<tile_16x8, Element, product>(),           kernel_of<resident_16x8_2048, Element, product>(),
+    kernel_of<resident_16x8_4096, Element, product>(),  kernel_of<resident_16x8_8192, Element, product>(),
+    kernel_of<single_16x8, Element, product>(),         kernel_of<tile_32x16, Element, product>(),
+    kernel_of<resident_16x16_2048, Element, product>(), kernel_of<single_32x16, Element, product>(),
+    kernel_of<tile_32x32, Element, product>(),          kernel_of<single_32x32, Element, product>(),
 };
 
 }  // namespace gatefold::cuda::decode

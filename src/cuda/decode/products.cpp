@@ -38,7 +38,8 @@ struct Family {
 
   std::string name_of(const Kernel& kernel) const {
     const Config& c = kernel.config;
-    return concat(c.rows(), "x", c.tokens(), c.stages == 1 ? " single stage" : "");
+    return c.resident_runs > 0 ? concat(c.rows(), "x", c.tokens(), " resident ", c.resident_elements())
+                               : concat(c.rows(), "x", c.tokens(), c.stages == 1 ? " single stage" : "");
   }
 
   CopiedTensors copied(Op op) const { return {.gate = op == Op::gate_up}; }
@@ -52,7 +53,7 @@ struct Family {
     return {};
   }
 
-  bool fits(const Kernel& /*kernel*/, const Problem& /*problem*/) const { return true; }
+  bool fits(const Kernel& kernel, const Problem& problem) const { return kernel.config.takes(problem.hidden_size); }
   std::string nothing_fits(const Problem& /*problem*/) const { return {}; }
 
   Verdict verdict(std::span<const Kernel> kernels, const Problem& /*problem*/) const {

@@ -47,12 +47,21 @@ struct FewTokens {
 
   static std::int64_t tiles_of_128(const Problem& p) { return ceil_div(p.intermediate_size, std::int64_t{128}); }
 
-  // How full the rounds of decode's tiles are, of 16 columns: gemm's, and gate_up's where its sums are short, which
-  // then have 32 rows.
+  // How full the rounds of decode's tiles are, of 16 columns of gemm.
   static double filled_by_decode(const Problem& p) { return filled(ceil_div(p.intermediate_size, std::int64_t{16})); }
 
   // Sums of which each tile has its beginning and end.
   static bool has_short_sums(const Problem& p) { return p.hidden_size <= 2560; }
+
+  // gate_up for which decode keeps x of 16 tokens in registers, those of 128 terms in each of its 16 warps, and has
+  // several tiles of 8 columns for each multiprocessor. An mlp of Llama 1B with 16 tokens takes 29.8 us by it, 30.4 by
+  // sm90.
+  static bool decode_keeps_x(const Problem& p) {
+    constexpr std::int64_t run = 128;
+    constexpr std::int64_t several_tiles = 24;  // columns
+    return p.hidden_size > 12 * run && p.hidden_size <= 16 * run &&
+           p.intermediate_size >= several_tiles * multiprocessors;
+  }
 
   // Whether sm90_decode's tiles, of slabs of 64 rows or of 56, fill its rounds.
   static bool fills_rounds(const Problem& p) {
@@ -77,6 +86,7 @@ struct FewTokens {
       return weights >= 20 * megabyte && filled_by_decode(p) >= 0.9 ? first_beyond_decode : 17;
     }
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
+      if (decode_keeps_x(p)) return 17;
       if (has_short_sums(p) && weights >= 40 * megabyte) return first_beyond_decode;
       if (has_short_sums(p) || !fills_rounds(p)) return 17;
     }
@@ -93,18 +103,20 @@ struct FewTokens {
   }
 
   // Where decode's tiles leave a tenth of their rounds empty, from 5 on: an mlp of DeepSeek V3's dense layers with 8
-  // tokens 182.3 us in place of 186.2, of Gemma 3 1B 19.3 in place of 20.5. Of few columns, which sm90 had before, with
-  // one token too: Qwen3 4B 40.7 us in place of 41.1.
+  // tokens 182.3 us in place of 186.2. Of few columns, which sm90 had before, with one token too: Qwen3 4B 40.7 us in
+  // place of 41.1.
   static std::int64_t first_of_sm90_decode_of_gemm(const Problem& p) {
-    if (weight_bytes(p) < 12 * megabyte || filled_by_decode(p) >= 0.9 || in_quarters(p)) {
+    if (weight_bytes(p) < 16 * megabyte || filled_by_decode(p) >= 0.9 || in_quarters(p)) {
       return first_by_bytes(p);
     }
     return has_few_columns(p) && weight_bytes(p) >= 20 * megabyte ? 1 : 5;
   }
 
+  // decode keeps x in registers, of eight tokens of up to 8192 terms: with 8 tokens Llama 70B's gate_up takes 206.8 us,
+  // sm90_decode's 210.8.
   static std::int64_t first_of_sm90_decode_of_gate_up(const Problem& p) {
-    if (has_short_sums(p) && weight_bytes(p) >= 15 * megabyte && filled_by_decode(p) < 0.9) return 5;
-    return first_by_bytes(p);
+    if (decode_keeps_x(p)) return 17;
+    return p.hidden_size <= 8192 ? first_beyond_decode : first_by_bytes(p);
   }
 };
 
