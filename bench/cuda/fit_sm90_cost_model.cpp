@@ -1,4 +1,4 @@
-// Fits the figures of the sm_90 cost model to a measurement of bench_sm90_tiles: the rates of family.cuh, and Figures
+// Fits the figures of the sm_90 cost model to a measurement of bench_sm90_tiles: the rates of gated.cuh, and Figures
 // and the bandwidth of cost_model.cpp. A local search from the figures that are compiled: steps that help are kept,
 // large ones first. Needs no GPU. Prints how well either set chooses, and the figures as they stand in the source.
 //     fit_sm90_cost_model MEASUREMENT [--steps N] [--seed N] [--holdout 1]

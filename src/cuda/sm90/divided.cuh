@@ -5,7 +5,7 @@
 namespace gatefold::cuda::sm90 {
 
 // gemm of few tiles and long sums: 512 x 1024 of 4096 are 32 tiles of 128x128, for 132 multiprocessors. The rates are
-// those of the same tiles in family.cuh.
+// those of the same tiles in gated.cuh.
 template <class E>
 constexpr std::array divided_plain_kernels{
     kernel_of<split_128x128, E, Product::plain>(640.0),

@@ -1,5 +1,5 @@
 #include "cuda/sm90/families.hpp"
-#include "cuda/sm90/family.cuh"
+#include "cuda/sm90/gated_by_memory.cuh"
 
 namespace gatefold::cuda::sm90 {
 
