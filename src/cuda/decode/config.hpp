@@ -18,7 +18,8 @@ enum class Product : std::uint8_t { gemm, gate_up };
 // The weights' bytes are the whole cost of decoding. So what counts is how many of them are under way, for Little's law
 // requests 4.6 TB/s x 1 us / 132 multiprocessors = 35 KB on each of an H200, and that those under way lie side by side:
 // 4 KiB of each row are read at about one time, 256 bytes of it by one instruction. A warp keeps `stages` groups under
-// way, 4 KiB each. x is read once for each tile, from L1 or L2: tokens / rows times the weights' bytes.
+// way, 4 KiB each. x is read once, into registers, or once for each tile, from L1 or L2: tokens / rows times the
+// weights' bytes.
 struct Config {
   int token_groups = 1;   // of 8 tokens
   int row_groups = 1;     // of 16 weight rows

@@ -13,7 +13,7 @@
 // gate_up and gemm for few tokens, bound by reading the weights once.
 //
 //   weights --cp.async--> a ring of the warp's own --16 bytes--> registers --mma.sync--> 16 rows x 8 tokens of sums
-//   x       ------------------ 16 bytes (L1, L2), a group ahead -> registers --'
+//   x       ------------------ 16 bytes, a group ahead or for good -> registers --'
 //
 // Weights are the row operand of m16n8k16, tokens the column one. A sum's terms may come in any order, as long as both
 // operands agree, so a lane takes 16 neighbouring bytes where the instruction's own order would want four words that
