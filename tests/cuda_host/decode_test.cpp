@@ -10,6 +10,7 @@
 #include "cuda/common/device.hpp"
 #include "cuda/decode/choice.hpp"
 #include "cuda/decode/kernels.hpp"
+#include "cuda/family/few_tokens.hpp"
 #include "gated_problem.hpp"
 
 // The sizes and places of the decode kernels: arithmetic on the host.
@@ -151,6 +152,17 @@ TEST(Decode, KeepsXWhereABlockHasSeveralTiles) {
   EXPECT_EQ(chosen(sm90::gated_problem(16384, 53248), 1, h200), (Tile{16, 8, 2, 0})) << "Llama 3.1 405B";
   EXPECT_EQ(chosen(sm90::plain_problem(8192, 2048), 1, h200), (Tile{16, 8, 2, 0})) << "Llama 3.2 1B, a tile a block";
   EXPECT_EQ(chosen(sm90::plain_problem(2048, 7168), 1, h200), (Tile{16, 8, 2, 2048})) << "DeepSeek V3's expert";
+}
+
+// FewTokens leaves decode 9 to 16 tokens on 9.0 where, and only where, it has a kernel that gains by keeping x.
+TEST(Decode, KeepsXOfSixteenTokensWhereItIsLeftThem) {
+  for (const int depth : {1544, 1664, 2040, 2048, 2056, 2560}) {
+    for (const int columns : {768, 3160, 3168, 8192}) {
+      const Problem problem = sm90::gated_problem(depth, columns);
+      const bool keeps = chosen(problem, 16, h200).resident_elements > 0;
+      EXPECT_EQ(FewTokens::first_of_sm90_decode(problem) > 16, keeps) << depth << " x " << columns;
+    }
+  }
 }
 
 // A warp has all of its runs in registers, at any depth that a kernel takes.

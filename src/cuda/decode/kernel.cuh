@@ -219,9 +219,8 @@ __global__ void __launch_bounds__(Config::threads, 1) decode_kernel(const __grid
 #pragma unroll
   for (int i = 0; i < kept; ++i) tokens.read(Config::first_group(warp) + i * Config::run_stride, kept_x[i]);
 
-  int stage = 0;
   typename Shape::Epilogue epilogue;
-
+  int stage = 0;
   int buffer = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles; tile += static_cast<int>(gridDim.x)) {
     // rows g, g, g + 8, g + 8 of 16; tokens 2 q, 2 q + 1, 2 q, 2 q + 1 of 8
