@@ -14,9 +14,10 @@ struct GridShape {
 // (families_test.cpp and sm80_choice_test.cpp of tests/cuda_host hold them to it): tails in all three sizes, tokens
 // that leave slabs of a tile empty or fill part of its last, tiles and halves of weight tiles without columns for more
 // k-steps than the ring has slots, tiles in whole rounds, a last round in half tiles or narrower ones, several
-// tiles for each block, and those of rows with more and with fewer slabs in turn.
+// tiles for each block, and those of rows with more and with fewer slabs in turn; sums that end within a k-step and
+// with one.
 inline constexpr GridShape kernel_grid[] = {{50, 136, 520},   {90, 136, 520},   {130, 200, 1032},
-                                            {300, 1160, 24},  {105, 520, 2120}, {225, 264, 1544},
+                                            {300, 1160, 24},  {105, 520, 2120}, {225, 320, 1544},
                                             {225, 136, 9544}, {737, 200, 6104}, {673, 136, 10744}};
 
 // And those for few tokens on these, too: sums that are divided among 1, 2, 4 and 8 blocks, of gate_up and of gemm; the

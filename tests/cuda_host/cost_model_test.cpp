@@ -192,6 +192,22 @@ TEST(CostModel, ManyBoxesTakeLonger) {
   EXPECT_GT(seconds(136), 1.5 * seconds(64));
 }
 
+// More tokens would make two rows of tiles, each of which brings all weights. By request it takes any number.
+TEST(CostModel, KernelsForOneRowOfTilesTakeNoMoreTokens) {
+  const Problem problem = gated_problem(4096, 14336);
+  const Kernel few = kernel_of(
+      {.tile_m = 64, .tile_n = 224, .stages = 5, .product = Product::gate_up, .schedule = Schedule::pingpong}, 1e9);
+  const Kernel kernels[] = {kernel_of(small_tile, 600.0), few};
+  for (const std::int64_t tokens : {1, 8, 63, 64}) EXPECT_EQ(choose(kernels, problem, tokens, h200), &kernels[1]);
+  for (const std::int64_t tokens : {65, 72, 128}) EXPECT_EQ(choose(kernels, problem, tokens, h200), &kernels[0]);
+  EXPECT_EQ(choose({&few, 1}, problem, 65, h200), &few);
+
+  for (const Kernel& kernel : sm90::kernels(DType::bf16, Product::parts)) {
+    const Config& c = kernel.config;
+    EXPECT_EQ(c.for_one_row(), c.cluster() == 1) << name(c);
+  }
+}
+
 TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {
   const Problem problem = gated_problem(4096, 14336);
   const Kernel equal[] = {kernel_of(small_tile, 600.0), kernel_of(small_tile, 600.0)};

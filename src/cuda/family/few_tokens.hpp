@@ -34,7 +34,7 @@ struct FewTokens {
   // gemm of so few columns that three blocks or more can divide the sums of each of sm90's tiles of 128, 22 at most.
   static bool has_few_columns(const Problem& p) { return 3 * tiles_of_128(p) <= multiprocessors / 2; }
 
-  // Of these those that sm90 sums in parts, in clusters of two (sm90/parts.cuh).
+  // Of these those that sm90 sums in parts (sm90/parts.cuh).
   static bool in_parts(const Problem& p) { return !p.weights_settled && has_few_columns(p); }
 
   // gemm of so few columns that sm90's tiles of 64, whose sums two blocks divide, are one round that leaves a tenth of

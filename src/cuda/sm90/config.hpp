@@ -56,6 +56,8 @@ struct Config {
   constexpr int tiles_per_cluster() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return tiles_per_cluster() * split_k; }
   constexpr int columns() const { return product == Product::gate_up ? tile_n / 2 : tile_n; }  // of the output
+  // Of kernels for one row of tiles: more rows would each bring all weights.
+  constexpr bool for_one_row() const { return tile_m == 64 || (product == Product::parts && cluster() == 1); }
 
   // The weights of a tile come in two strips of rows, for so many columns of the output each: gate's and up's, or, of a
   // single weight and of alternating rows, the first half of the tile's columns and the second.

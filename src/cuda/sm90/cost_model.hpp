@@ -31,6 +31,12 @@ bool fits_layout(const Config& config, const Problem& problem);
 // a batch-invariant problem: are its sums divided as every other kernel's?
 bool fits(const Config& config, const Problem& problem);
 
+// Is a kernel meant for so many tokens? Those for one row of tiles are for what fits one: every row more would bring
+// all weights. By request they take any number.
+constexpr bool is_for(const Config& config, std::int64_t tokens) {
+  return !config.for_one_row() || tokens <= config.tile_m;
+}
+
 // What the estimate knows of a chip beside Machine, fitted to its times (fit_sm90_cost_model).
 struct Figures {
   double fixed_seconds;             // launch, first loads, and the last tile's epilogue

@@ -7,9 +7,9 @@
 
 // The shapes that are compiled, each for a regime that a benchmark shows (docs/kernels/sm90.md). tile_: of clusters
 // of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; half_: weights, where a
-// tile of all the tokens would share tokens; four_: of four, quad_: of 2 x 2; three_: as many warpgroups together,
-// where others are in ping-pong; strips_: whose last round may be of half tiles; both_: such tiles by two warpgroups
-// together; single_: without clusters.
+// tile of all the tokens would share tokens; four_: of four; three_: as many warpgroups together, where others are in
+// ping-pong; strips_: whose last round may be of half tiles; both_: such tiles by two warpgroups together; single_:
+// without clusters; few_: the same for 64 tokens at most.
 namespace gatefold::cuda::sm90 {
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
@@ -35,8 +35,6 @@ inline constexpr Config tile_128x176{
     .tile_m = 128, .tile_n = 176, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x160{
     .tile_m = 128, .tile_n = 160, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
-inline constexpr Config tile_128x144{
-    .tile_m = 128, .tile_n = 144, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
 // Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
 // come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
 inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};
@@ -48,6 +46,16 @@ inline constexpr Config single_128x160{.tile_m = 128, .tile_n = 160, .stages = 5
 inline constexpr Config single_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .schedule = Schedule::pingpong};
 inline constexpr Config single_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .schedule = Schedule::pingpong};
 inline constexpr Config single_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .schedule = Schedule::pingpong};
+// Up to 64 tokens: half of a tile of 128 would be empty slots. Without clusters, whose blocks begin together: a block
+// fills its ring as soon as its multiprocessor is free, while others are still in the kernel before.
+constexpr Config few_of(int tile_n, int stages) {
+  return {.tile_m = 64, .tile_n = tile_n, .stages = stages, .schedule = Schedule::pingpong};
+}
+inline constexpr Config few_64x96 = few_of(96, 10);
+inline constexpr Config few_64x128 = few_of(128, 8);
+inline constexpr Config few_64x144 = few_of(144, 8);
+inline constexpr Config few_64x176 = few_of(176, 6);
+inline constexpr Config few_64x224 = few_of(224, 5);
 // Too few tiles for all multiprocessors, of long sums (DeepSeek-V3's experts).
 inline constexpr Config split_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .split_k = 2};
 inline constexpr Config split_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .split_k = 2};
@@ -70,14 +78,6 @@ inline constexpr Config tile_192x128{
     .tile_m = 192, .tile_n = 128, .stages = 4, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config four_208x128{
     .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
-
-inline constexpr Config quad_160x128{.tile_m = 160,
-                                     .tile_n = 128,
-                                     .stages = 5,
-                                     .cluster_m = 2,
-                                     .cluster_n = 2,
-                                     .schedule = Schedule::pingpong,
-                                     .swap_ab = true};
 // A down-projection's few columns: twice the tiles, of half the tokens, that share the weights.
 inline constexpr Config half_80x128{
     .tile_m = 80, .tile_n = 128, .stages = 6, .cluster_m = 2, .schedule = Schedule::pingpong, .swap_ab = true};
@@ -115,7 +115,6 @@ constexpr Config strips_of_128(int tile_m, int stages) {
   return alternating(
       {.tile_m = tile_m, .tile_n = 128, .stages = stages, .cluster_n = 2, .schedule = Schedule::pingpong});
 }
-inline constexpr Config strips_80x128 = strips_of_128(80, 8);
 inline constexpr Config strips_96x128 = strips_of_128(96, 7);
 inline constexpr Config strips_160x128 = strips_of_128(160, 6);
 inline constexpr Config strips_192x128 = strips_of_128(192, 5);

@@ -146,7 +146,7 @@ StripBoxes strip_boxes(const Config& config, const Problem& problem) {
 
 std::int64_t most_tokens(const Problem& problem) {
   const std::int64_t columns = problem.intermediate_size / 32 + 2;
-  return std::min(largest_coordinate, largest_coordinate / columns * 80);
+  return std::min(largest_coordinate, largest_coordinate / columns * 64);
 }
 
 std::int32_t work_tiles_per_leg(const Config& config, const Geometry& g, std::int32_t clusters) {
@@ -163,7 +163,8 @@ std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t
 }
 
 // Halves where tiles of 64 or of 128 columns are nearly half of the multiprocessors; none where those of 64 are three
-// quarters of them or more; else parts of such tiles, in clusters of two: three or more of 64 columns, or of 128.
+// quarters of them or more; else parts of such tiles, two of a part side by side: three or more of 64 columns, or of
+// 128.
 std::int32_t parts_in_any_batch(const Problem& problem) {
   const std::int64_t steps = ceil_div(problem.hidden_size, std::int64_t{64});
   if (problem.op != Op::gemm || steps < least_steps_to_divide) return 1;

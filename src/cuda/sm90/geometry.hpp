@@ -23,7 +23,7 @@ struct StripBoxes {
 
 constexpr std::int64_t largest_coordinate = std::numeric_limits<std::int32_t>::max();
 
-// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer than 32 columns or 80
+// So many tokens that tiles can be counted in 31 bits, whichever kernel is taken: none has fewer than 32 columns or 64
 // tokens.
 std::int64_t most_tokens(const Problem& problem);
 

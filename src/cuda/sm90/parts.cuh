@@ -86,9 +86,11 @@ Status launch_in_parts(const Problem& problem, const Operands& operands, const D
                        device.index, stream, parts);
 }
 
-// Blocks that share tokens, up to 128 of them, or else weights.
-inline constexpr Config parts_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster_n = 2};
-inline constexpr Config parts_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_n = 2};
+// Of one row of tiles by blocks of their own: one fills its ring as soon as its multiprocessor is free, while others
+// are still in the kernel before. Of more rows by blocks that share the weights.
+inline constexpr Config parts_64x64{.tile_m = 64, .tile_n = 64, .stages = 12, .warpgroups = 1};
+inline constexpr Config parts_128x64{.tile_m = 128, .tile_n = 64, .stages = 9};
+inline constexpr Config parts_128x128{.tile_m = 128, .tile_n = 128, .stages = 6};
 inline constexpr Config parts_rows_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_m = 2};
 inline constexpr Config parts_rows_128x192{.tile_m = 128, .tile_n = 192, .stages = 5, .cluster_m = 2};
 
@@ -100,9 +102,8 @@ constexpr Kernel kernel_in_parts(double teraflops) {
 
 template <class E>
 constexpr std::array kernels_in_parts{
-    kernel_in_parts<parts_128x64, E>(476.5),
-    kernel_in_parts<parts_128x128, E>(480.0),
-    kernel_in_parts<parts_rows_128x128, E>(720.0),
+    kernel_in_parts<parts_64x64, E>(476.5),        kernel_in_parts<parts_128x64, E>(476.5),
+    kernel_in_parts<parts_128x128, E>(520.0),      kernel_in_parts<parts_rows_128x128, E>(720.0),
     kernel_in_parts<parts_rows_128x192, E>(700.0),
 };
 
