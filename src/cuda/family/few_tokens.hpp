@@ -87,7 +87,7 @@ struct FewTokens {
   static std::int64_t first_of_sm90(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
     if (p.op == Op::gemm && in_parts(p)) {
-      return weights >= 20 * megabyte && filled_by_decode(p) >= 0.9 ? first_beyond_decode : 17;
+      return weights >= 20 * megabyte ? first_beyond_decode : 17;
     }
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
       if (decode_keeps_x(p)) return 17;
