@@ -58,7 +58,7 @@ TEST_P(ProductsOfPairs, BlocksThatTilesCut) {
   Random random = test_random();
   Spec s = spec(225, 200, 1568);
   s.layout = Layout::interleaved_up_gate(32);
-  for (const std::string& kernel : kernels_of(s, GetParam().implementation)) expect_right_by(kernel, s, random);
+  expect_right_by_each(kernels_of(s, GetParam().implementation), s, random);
 }
 
 }  // namespace

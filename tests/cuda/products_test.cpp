@@ -103,7 +103,7 @@ TEST_P(Products, EveryCompiledKernel) {
   }
   for (Spec& s : specs) {
     s.values = values(random);
-    for (const std::string& kernel : kernels_of(s, GetParam().implementation)) expect_right_by(kernel, s, random);
+    expect_right_by_each(kernels_of(s, GetParam().implementation), s, random);
   }
 }
 
@@ -120,7 +120,7 @@ TEST_P(Products, BiasesByEveryCompiledKernel) {
       const std::vector<std::string> kernels = kernels_of(s, GetParam().implementation);
       s.biases = GetParam().op == GATEFOLD_OP_GATE_UP ? biases[random() % 3] : Biases{.up = true};
       EXPECT_EQ(kernels_of(s, GetParam().implementation), kernels);
-      for (const std::string& kernel : kernels) expect_right_by(kernel, s, random);
+      expect_right_by_each(kernels, s, random);
     }
   }
 }
@@ -132,7 +132,7 @@ TEST_P(Products, DividedSumsOfFewTokens) {
   for (const GridShape& shape : few_tokens_grid) {
     Spec s = spec(shape.tokens, shape.hidden_size, shape.intermediate_size);
     s.values = values(random);
-    for (const std::string& kernel : kernels_of(s, GetParam().implementation)) expect_right_by(kernel, s, random);
+    expect_right_by_each(kernels_of(s, GetParam().implementation), s, random);
   }
 }
 

@@ -31,8 +31,13 @@ std::string target_name(const testing::TestParamInfo<Target>& info);
 // parts of each number, of which an infinite one's are not.
 std::vector<Target> products_of_special_values();
 
-// No element further from the truth than its bound; mlp, which gatefold_check doesn't take at once, by our own.
-void expect_within_bounds(Experiment& experiment, gatefold_data data);
+// No element further from the truth than its bound; mlp, which gatefold_check doesn't take at once, by our own. False
+// where one is.
+bool expect_within_bounds(Experiment& experiment, gatefold_data data);
+// What is known of a spec's values.
+inline gatefold_data data_of(const Spec& spec) {
+  return spec.values == Values::zero_mean ? GATEFOLD_DATA_ZERO_MEAN : GATEFOLD_DATA_ANY;
+}
 
 class TargetTest : public testing::TestWithParam<Target> {
  protected:
@@ -49,6 +54,9 @@ class TargetTest : public testing::TestWithParam<Target> {
   void expect_right(const Spec& spec, Random& random) { expect_right_by(GetParam().implementation, spec, random); }
   // By one of the implementation's kernels.
   void expect_right_by(const std::string& implementation, const Spec& spec, Random& random);
+  // By each of several, on the same fresh data. Many of them form the same sums in the same order: an output of the
+  // same bits as one that was found right is not held to the truth again, which takes most of such a test's time.
+  void expect_right_by_each(const std::vector<std::string>& kernels, const Spec& spec, Random& random);
   // The same, and every element is the correctly rounded one. For integers.
   void expect_exact(const Spec& spec, Random& random);
 
