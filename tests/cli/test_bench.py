@@ -107,9 +107,9 @@ class Bench(ToolTest):
         self.assertEqual({row["unit"] for row in rows.values() if row["flops"]}, {row["unit"]})
         self.assertIsNone(rows["act_and_mul", "eager"]["unit"])
         self.assertNotIn("peak_gbps", table["context"])
-        # A byte, or an operation, in a nanosecond: any processor does more.
-        self.assertGreater(table["context"]["read_gbps"], 1)
-        self.assertGreater(min(table["context"]["unit_tflops"].values()), 1e-3)
+        # Beside other work, under a sanitizer, they may be as low as they like.
+        self.assertGreater(table["context"]["read_gbps"], 0)
+        self.assertGreater(min(table["context"]["unit_tflops"].values()), 0)
         self.check_roofline(table)
 
     def test_peak_of_the_instruction_set_that_runs(self):
