@@ -119,7 +119,7 @@ Quality quality_of(const Model& model, const std::vector<TileCell>& cells) {
     double least = HUGE_VAL;
     for (const Kernel& kernel : model.kernels) {
       const double seconds = model.seconds(kernel, problem, cell);
-      if (seconds < least && cuda::sm90::is_for(kernel.config, cell.tokens)) {
+      if (seconds < least && cuda::sm90::is_meant_for(kernel.config, cell.tokens)) {
         least = seconds;
         chosen = &kernel;
       }

@@ -45,8 +45,8 @@
 //   slots                 gate_up's four of 48 KB | down's eight of 24 KB
 //   the staging buffer    gate_up's: warpgroup 0's half, 1's | down's one of 8 KB, a gap, the mailbox of 16 KB
 //
-// Barriers beside those of docs/kernels/sm90.md, in each block. In a cluster without a tile of one product nothing
-// changes hands, and the first three are not used:
+// Barriers beside those of docs/kernels/sm90_barriers.md, in each block. In a cluster without a tile of one product
+// nothing changes hands, and the first three are not used:
 //
 //   barrier         arrivals of a phase                      who waits
 //   drained         8 consumer warps that have multiplied,   the 3 producer threads, before they request for the next

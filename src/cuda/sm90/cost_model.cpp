@@ -83,7 +83,7 @@ double seconds_gained_by_strips(const Config& c, double arithmetic) {
 
 // Whether a kernel is meant for so many tokens, and one that divides the sums into parts for the problem.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
-  if (!is_for(c, tokens)) return false;
+  if (!is_meant_for(c, tokens)) return false;
   if (c.adds_parts) return problem.batch_invariant;
   if (c.product != Product::parts) return true;
   const std::int32_t parts = parts_of(c, problem, tokens, clusters);

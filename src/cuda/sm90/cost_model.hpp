@@ -33,7 +33,7 @@ bool fits(const Config& config, const Problem& problem);
 
 // Is a kernel meant for so many tokens? Those for one row of tiles are for what fits one: every row more would bring
 // all weights. By request they take any number.
-constexpr bool is_for(const Config& config, std::int64_t tokens) {
+constexpr bool is_meant_for(const Config& config, std::int64_t tokens) {
   return !config.for_one_row() || tokens <= config.tile_m;
 }
 
