@@ -18,11 +18,12 @@ struct Block {
 
 // As measured (docs/kernels/decode_log.md), and weights beyond what was.
 constexpr Block blocks[] = {
-    {"qwen3-0.6b", 1024, 3072, 17, 17},     {"qwen3-1.7b", 2048, 6144, 17, 9},   {"llama3.2-1b", 2048, 8192, 17, 9},
-    {"qwen2.5-1.5b", 1536, 8960, 9, 9},     {"llama3.2-3b", 3072, 8192, 17, 65}, {"qwen3-4b", 2560, 9728, 9, 9},
-    {"llama2-7b", 4096, 11008, 17, 33},     {"gemma2-9b", 3584, 14336, 33, 65},  {"qwen2.5-7b", 3584, 18944, 17, 65},
-    {"llama3.1-8b", 4096, 14336, 33, 33},   {"qwen3-14b", 5120, 17408, 33, 33},  {"llama3.1-70b", 8192, 28672, 33, 33},
-    {"llama3.1-405b", 16384, 53248, 65, 65}};
+    {"qwen3-0.6b", 1024, 3072, 17, 17},    {"qwen3-1.7b", 2048, 6144, 17, 9},      {"llama3.2-1b", 2048, 8192, 17, 9},
+    {"qwen2.5-1.5b", 1536, 8960, 9, 1},    {"llama3.2-3b", 3072, 8192, 17, 9},     {"qwen3-4b", 2560, 9728, 9, 1},
+    {"gpt-oss-20b", 2880, 2880, 17, 33},   {"llama2-7b", 4096, 11008, 17, 33},     {"gemma2-9b", 3584, 14336, 33, 65},
+    {"qwen2.5-7b", 3584, 18944, 17, 65},   {"llama3.1-8b", 4096, 14336, 33, 33},   {"gemma2-27b", 4608, 36864, 33, 5},
+    {"qwen3-14b", 5120, 17408, 33, 5},     {"mixtral-8x22b", 6144, 16384, 33, 9},  {"deepseek-v3", 7168, 18432, 33, 33},
+    {"llama3.1-70b", 8192, 28672, 33, 33}, {"llama3.1-405b", 16384, 53248, 65, 65}};
 
 TEST(FewTokens, AreLeftToTheKernelsForThemUpToASize) {
   for (const Block& block : blocks) {
@@ -64,6 +65,12 @@ TEST(FewTokens, OfSettledWeightsAreNotSummedInParts) {
   EXPECT_EQ(FewTokens::first_of_sm90(down), 9);
   down.weights_settled = true;
   EXPECT_EQ(FewTokens::first_of_sm90(down), 33);
+  for (const std::int64_t columns : {2560, 5120}) {
+    down = sm90::plain_problem(17408, columns);
+    EXPECT_EQ(FewTokens::first_of_sm90(down), FewTokens::first_of_sm90_decode(down)) << columns;
+    down.weights_settled = true;
+    EXPECT_EQ(FewTokens::first_of_sm90(down), 33) << columns;
+  }
 }
 
 Problem with_strides(Problem problem) {

@@ -45,6 +45,14 @@ struct FewTokens {
     return blocks <= multiprocessors && filled(blocks) >= 0.9;
   }
 
+  // gemm of which sm90_decode's clusters, of four blocks up to 30 tiles of 128 columns and of two beyond, leave a fifth
+  // of the multiprocessors idle: 5120 columns are 80 blocks. sm90's parts fill them: an mlp of Qwen3 14B takes 127.8 us
+  // with 12 tokens and 128.5 with 24, by sm90_decode 129.7 and 130.7.
+  static bool leaves_many_idle(const Problem& p) {
+    const std::int64_t blocks = (in_quarters(p) ? 4 : 2) * tiles_of_128(p);
+    return !p.weights_settled && !in_halves(p) && blocks <= multiprocessors && filled(blocks) < 0.8;
+  }
+
   static std::int64_t tiles_of_128(const Problem& p) { return ceil_div(p.intermediate_size, std::int64_t{128}); }
 
   // How full the rounds of decode's tiles are, of 16 columns of gemm.
@@ -78,16 +86,17 @@ struct FewTokens {
   // are not so few as to be summed in parts.
   static bool in_quarters(const Problem& p) { return !has_few_columns(p) && tiles_of_128(p) <= clusters_of_four; }
 
-  // The fewest tokens for which sm90_decode is chosen.
+  // The fewest tokens for which sm90_decode is chosen, where sm90 does not take over at once.
   static std::int64_t first_of_sm90_decode(const Problem& p) {
-    return p.op == Op::gemm ? first_of_sm90_decode_of_gemm(p) : first_of_sm90_decode_of_gate_up(p);
+    return p.op == Op::gemm ? first_beyond_decode_of_gemm(p) : first_beyond_decode_of_gate_up(p);
   }
 
   // The fewest tokens for which sm90 is chosen.
   static std::int64_t first_of_sm90(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
-    if (p.op == Op::gemm && in_parts(p)) {
-      return weights >= 20 * megabyte ? first_beyond_decode : 17;
+    if (p.op == Op::gemm && (in_parts(p) || leaves_many_idle(p))) {
+      if (weights >= 20 * megabyte) return first_beyond_decode_of_gemm(p);
+      return in_parts(p) ? 17 : 33;
     }
     if (p.op == Op::gate_up && weights < 300 * megabyte) {
       if (decode_keeps_x(p)) return 17;
@@ -107,9 +116,10 @@ struct FewTokens {
   }
 
   // Where decode's tiles leave a tenth of their rounds empty, from 5 on: an mlp of DeepSeek V3's dense layers with 8
-  // tokens 182.3 us in place of 186.2. Of few columns, which sm90 had before, with one token too: Qwen3 4B 40.7 us in
-  // place of 41.1.
-  static std::int64_t first_of_sm90_decode_of_gemm(const Problem& p) {
+  // tokens takes 182.3 us by sm90_decode's in place of 186.2, one of Qwen3 14B 126.1 by sm90's parts, and 131.9 by
+  // sm90_decode's. Of few columns from one token on: Qwen3 4B 39.6 us by parts, 40.5 by sm90_decode's, 41.1 by
+  // decode's.
+  static std::int64_t first_beyond_decode_of_gemm(const Problem& p) {
     if (weight_bytes(p) < 16 * megabyte || filled_by_decode(p) >= 0.9 || in_quarters(p)) {
       return first_by_bytes(p);
     }
@@ -118,7 +128,7 @@ struct FewTokens {
 
   // decode keeps x in registers, of eight tokens of up to 8192 terms: with 8 tokens Llama 70B's gate_up takes 206.8 us,
   // sm90_decode's 210.8.
-  static std::int64_t first_of_sm90_decode_of_gate_up(const Problem& p) {
+  static std::int64_t first_beyond_decode_of_gate_up(const Problem& p) {
     if (decode_keeps_x(p)) return 17;
     return p.hidden_size <= 8192 ? first_beyond_decode : first_by_bytes(p);
   }

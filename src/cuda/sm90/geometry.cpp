@@ -16,9 +16,11 @@ constexpr std::int32_t band_tokens = 2048;
 // H200's L2.
 constexpr std::int32_t most_prefetched_steps = 8;
 
-// Two parts are left to two blocks of a cluster, which need no second kernel (divided.cuh): a block of Llama 1B with
-// 512 tokens takes 92.7 us so and 95.1 in two parts, one of 8B with 160 tokens 125.9 and 128.0.
-constexpr std::int64_t least_parts = 3;
+// Of more than 128 tokens two parts are left to two blocks of a cluster, which need no second kernel (divided.cuh): a
+// block of Llama 1B with 512 tokens takes 92.7 us so and 95.1 in two parts, one of 8B with 160 tokens 125.9 and 128.0.
+// Of fewer there is less to add up, and blocks of their own begin sooner than a cluster's.
+constexpr std::int64_t least_parts(const Config& config) { return config.for_one_row() ? 2 : 3; }
+constexpr std::int64_t least_parts_in_any_batch = 3;
 
 // No device of this architecture has more.
 constexpr std::int32_t most_multiprocessors = 132;
@@ -38,11 +40,12 @@ std::int64_t cluster_tiles_of_a_part(const Config& c, const Problem& problem, st
          ceil_div(problem.intermediate_size, std::int64_t{c.columns()} * c.cluster_n);
 }
 
-// Into how many parts sums of so many k-steps are divided where there is room for so many.
-std::int32_t divided(std::int64_t steps, std::int64_t room) {
+// Into how many parts sums of so many k-steps are divided where there is room for so many: one where they would be
+// fewer than `least`.
+std::int32_t divided(std::int64_t steps, std::int64_t room, std::int64_t least) {
   const std::int64_t wanted = std::clamp<std::int64_t>(std::min(room, steps), 1, most_parts);
   const std::int64_t parts = ceil_div(steps, ceil_div(steps, wanted));  // none without a k-step
-  return static_cast<std::int32_t>(parts < least_parts ? 1 : parts);
+  return static_cast<std::int32_t>(parts < least ? 1 : parts);
 }
 
 // Of so many tokens the parts of the sums come to no more than largest_parts.
@@ -159,7 +162,7 @@ std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t
   const std::int64_t steps = ceil_div(problem.hidden_size, config.tile_k());
   const std::int64_t room =
       std::min(clusters, most_multiprocessors / config.cluster()) / std::max<std::int64_t>(tiles, 1);
-  return divided(steps, room);
+  return divided(steps, room, least_parts(config));
 }
 
 // Halves where tiles of 64 or of 128 columns are nearly half of the multiprocessors; none where those of 64 are three
@@ -177,7 +180,7 @@ std::int32_t parts_in_any_batch(const Problem& problem) {
   if (4 * tiles_of(64) >= 3 * multiprocessors) return 1;
   for (const std::int64_t columns : {64, 128}) {
     const std::int64_t clusters = std::max<std::int64_t>(tiles_of(2 * columns), 1);
-    const std::int32_t parts = divided(steps, multiprocessors / 2 / clusters);
+    const std::int32_t parts = divided(steps, multiprocessors / 2 / clusters, least_parts_in_any_batch);
     if (parts > 1) return parts;
   }
   return 2 * tiles_of(64) <= multiprocessors ? 2 : 1;

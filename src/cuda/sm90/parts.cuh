@@ -17,6 +17,9 @@
 // Two blocks of a cluster that exchange their sums (divided.cuh) need no second kernel, but no more than two divide
 // those of a tile: clusters of four and eight leave multiprocessors without work. In order of the parts: the same bits
 // in every run on a device.
+//
+// Up to 128 tokens there are tiles of several widths, so that some number of parts fills the device for most numbers of
+// columns: 5120 are 64 tiles of 80 in two parts, 3584 are 32 of 112 in four.
 namespace gatefold::cuda::sm90 {
 
 struct PartsToAdd {
@@ -89,7 +92,14 @@ Status launch_in_parts(const Problem& problem, const Operands& operands, const D
 // Of one row of tiles by blocks of their own: one fills its ring as soon as its multiprocessor is free, while others
 // are still in the kernel before. Of more rows by blocks that share the weights.
 inline constexpr Config parts_64x64{.tile_m = 64, .tile_n = 64, .stages = 12, .warpgroups = 1};
+inline constexpr Config parts_64x80{.tile_m = 64, .tile_n = 80, .stages = 11, .warpgroups = 1};
+inline constexpr Config parts_64x96{.tile_m = 64, .tile_n = 96, .stages = 10, .warpgroups = 1};
+inline constexpr Config parts_64x112{.tile_m = 64, .tile_n = 112, .stages = 9, .warpgroups = 1};
+inline constexpr Config parts_64x128{.tile_m = 64, .tile_n = 128, .stages = 9, .warpgroups = 1};
 inline constexpr Config parts_128x64{.tile_m = 128, .tile_n = 64, .stages = 9};
+inline constexpr Config parts_128x80{.tile_m = 128, .tile_n = 80, .stages = 8};
+inline constexpr Config parts_128x96{.tile_m = 128, .tile_n = 96, .stages = 7};
+inline constexpr Config parts_128x112{.tile_m = 128, .tile_n = 112, .stages = 7};
 inline constexpr Config parts_128x128{.tile_m = 128, .tile_n = 128, .stages = 6};
 inline constexpr Config parts_rows_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_m = 2};
 inline constexpr Config parts_rows_128x192{.tile_m = 128, .tile_n = 192, .stages = 5, .cluster_m = 2};
@@ -102,9 +112,12 @@ constexpr Kernel kernel_in_parts(double teraflops) {
 
 template <class E>
 constexpr std::array kernels_in_parts{
-    kernel_in_parts<parts_64x64, E>(476.5),        kernel_in_parts<parts_128x64, E>(476.5),
-    kernel_in_parts<parts_128x128, E>(520.0),      kernel_in_parts<parts_rows_128x128, E>(720.0),
-    kernel_in_parts<parts_rows_128x192, E>(700.0),
+    kernel_in_parts<parts_64x64, E>(476.5),        kernel_in_parts<parts_64x80, E>(476.5),
+    kernel_in_parts<parts_64x96, E>(476.5),        kernel_in_parts<parts_64x112, E>(476.5),
+    kernel_in_parts<parts_64x128, E>(476.5),       kernel_in_parts<parts_128x64, E>(485.0),
+    kernel_in_parts<parts_128x80, E>(508.0),       kernel_in_parts<parts_128x96, E>(511.0),
+    kernel_in_parts<parts_128x112, E>(530.0),      kernel_in_parts<parts_128x128, E>(540.0),
+    kernel_in_parts<parts_rows_128x128, E>(720.0), kernel_in_parts<parts_rows_128x192, E>(700.0),
 };
 
 }  // namespace gatefold::cuda::sm90
