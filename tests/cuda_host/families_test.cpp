@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -243,39 +242,6 @@ TEST_P(Families, TheShapesOfTheTestsCutTheirTilesInEveryWay) {
   }
 }
 
-// The same of sums in parts: one part and many, of which the last has fewer k-steps, or a k-step that is not whole;
-// more tiles than blocks, which only those take that are requested by name.
-TEST(Parts, OfTheShapesOfTheTestsAreAllThatThereCanBe) {
-  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
-    const Config& c = kernel.config;
-    SCOPED_TRACE(name(c));
-    bool undivided = false, many = false, shorter = false, torn = false, several_tiles = false;
-    bool part_of_columns = false, part_of_tokens = false, rows = c.cluster_m == 1;
-    for (const test::GridShape& shape : test::kernel_grid) {
-      const Geometry g =
-          geometry_of(c, plain_problem(shape.hidden_size, shape.intermediate_size), shape.tokens, h200.clusters(c));
-      const std::int32_t parts = g.n_tiles / g.part_tiles;
-      const std::int64_t steps = ceil_div(shape.hidden_size, c.tile_k());
-      (parts == 1 ? undivided : many) = true;
-      several_tiles = several_tiles || g.work_tiles(c) > h200.clusters(c);
-      if (parts == 1) continue;
-      shorter = shorter || steps % g.k_steps != 0;
-      torn = torn || shape.hidden_size % c.tile_k() != 0;
-      part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
-      part_of_tokens = part_of_tokens || shape.tokens % 8 != 0;
-      rows = rows || shape.tokens > c.tile_m;
-    }
-    EXPECT_TRUE(undivided);
-    EXPECT_TRUE(many);
-    EXPECT_TRUE(shorter);
-    EXPECT_TRUE(torn);
-    EXPECT_TRUE(several_tiles);
-    EXPECT_TRUE(part_of_columns);
-    EXPECT_TRUE(part_of_tokens);
-    EXPECT_TRUE(rows);
-  }
-}
-
 // Blocks that divide a tile's sums bring its tokens twice: that pays only where tiles are too few for all
 // multiprocessors.
 TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
@@ -287,28 +253,6 @@ TEST(CompiledKernels, DivideSumsOfFewTilesOnly) {
       EXPECT_LE(g.cluster_tiles(c), 2 * h200.clusters(c))
           << problem.hidden_size << " x " << problem.intermediate_size << ", " << tokens << " tokens";
     }
-  }
-}
-
-// gemm chooses among all of its kernels. In parts are only sums that are divided, and each such kernel is of use.
-TEST(Parts, AreChosenWhereSumsAreDivided) {
-  std::vector<Kernel> all;
-  for (const Product product : {Product::plain, Product::parts}) {
-    std::ranges::copy(kernels(DType::bf16, product), std::back_inserter(all));
-  }
-  std::vector<std::string> taken;
-  for (const Problem& problem : model_problems(Product::plain)) {
-    for (const Machine& machine : all_machines) {
-      for (std::int64_t tokens = 64; tokens <= 2048; tokens += 8) {
-        const Config& c = choose(all, problem, tokens, machine)->config;
-        if (c.product != Product::parts) continue;
-        EXPECT_GT(parts_of(c, problem, tokens, machine.clusters(c)), 1) << name(c) << ", " << tokens << " tokens";
-        if (machine.multiprocessors == h200.multiprocessors) taken.push_back(name(c));
-      }
-    }
-  }
-  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
-    EXPECT_TRUE(std::ranges::count(taken, name(kernel.config)) > 0) << name(kernel.config);
   }
 }
 

@@ -1,15 +1,23 @@
-#include "cuda/sm90/geometry.hpp"
-
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "core/arithmetic.hpp"
 #include "cuda/implementations.hpp"
+#include "cuda/kernel_grid.hpp"
 #include "cuda/sm90/cost_model.hpp"
+#include "cuda/sm90/geometry.hpp"
 #include "gated_problem.hpp"
+#include "model_problems.hpp"
 
 // The parts of sums, and the limits of sizes.
 namespace gatefold::cuda::sm90 {
 namespace {
+
+const Machine h200 = h200_machine(30);
 
 // With as many tokens as there may be, every kernel's tiles, shares and tokens are counted in 31 bits.
 TEST(MostTokens, AreCountedByEveryKernel) {
@@ -30,7 +38,8 @@ TEST(MostTokens, AreCountedByEveryKernel) {
 
 // Products of which kernels in parts take some numbers of tokens undivided, some in two parts, some in eight.
 const Problem divided_problems[] = {plain_problem(8192, 2048), plain_problem(14336, 4096), plain_problem(200, 1032),
-                                    plain_problem(9728, 2560), plain_problem(4104, 72),    plain_problem(64, 20000)};
+                                    plain_problem(9728, 2560), plain_problem(4104, 72),    plain_problem(64, 20000),
+                                    plain_problem(17408, 5120)};
 
 TEST(Parts, AreOneRoundAndEachHasSums) {
   for (const Problem& problem : divided_problems) {
@@ -87,6 +96,61 @@ TEST(Parts, LieInTheWorkspace) {
         EXPECT_LE(chosen, std::size_t{132} * c.tile_m * c.tile_n * sizeof(float));
       }
     }
+  }
+}
+
+// The shapes of the tests on a GPU cut sums in every way: one part and many, of which the last has fewer k-steps, or a
+// k-step that is not whole; more tiles than blocks, which only those take that are requested by name.
+TEST(Parts, OfTheShapesOfTheTestsAreAllThatThereCanBe) {
+  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+    const Config& c = kernel.config;
+    SCOPED_TRACE(name(c));
+    bool undivided = false, many = false, shorter = false, torn = false, several_tiles = false;
+    bool part_of_columns = false, part_of_tokens = false, rows = c.cluster_m == 1;
+    for (const test::GridShape& shape : test::kernel_grid) {
+      const Geometry g =
+          geometry_of(c, plain_problem(shape.hidden_size, shape.intermediate_size), shape.tokens, h200.clusters(c));
+      const std::int32_t parts = g.n_tiles / g.part_tiles;
+      const std::int64_t steps = ceil_div(shape.hidden_size, c.tile_k());
+      (parts == 1 ? undivided : many) = true;
+      several_tiles = several_tiles || g.work_tiles(c) > h200.clusters(c);
+      if (parts == 1) continue;
+      shorter = shorter || steps % g.k_steps != 0;
+      torn = torn || shape.hidden_size % c.tile_k() != 0;
+      part_of_columns = part_of_columns || shape.intermediate_size % c.columns() != 0;
+      part_of_tokens = part_of_tokens || shape.tokens % 8 != 0;
+      rows = rows || shape.tokens > c.tile_m;
+    }
+    EXPECT_TRUE(undivided);
+    EXPECT_TRUE(many);
+    EXPECT_TRUE(shorter);
+    EXPECT_TRUE(torn);
+    EXPECT_TRUE(several_tiles);
+    EXPECT_TRUE(part_of_columns);
+    EXPECT_TRUE(part_of_tokens);
+    EXPECT_TRUE(rows);
+  }
+}
+
+// gemm chooses among all of its kernels. In parts are only sums that are divided, and each such kernel is of use.
+TEST(Parts, AreChosenWhereSumsAreDivided) {
+  std::vector<Kernel> all;
+  for (const Product product : {Product::plain, Product::parts}) {
+    std::ranges::copy(kernels(DType::bf16, product), std::back_inserter(all));
+  }
+  std::vector<std::string> taken;
+  for (const Problem& problem : model_problems(Product::plain)) {
+    for (const Machine& machine : {h200, Machine{114, h200.bytes_per_second}, Machine{78, h200.bytes_per_second}}) {
+      for (std::int64_t tokens = 64; tokens <= 2048; tokens += 8) {
+        const Config& c = choose(all, problem, tokens, machine)->config;
+        if (c.product != Product::parts) continue;
+        EXPECT_GT(parts_of(c, problem, tokens, machine.clusters(c)), 1) << name(c) << ", " << tokens << " tokens";
+        if (machine.multiprocessors == h200.multiprocessors) taken.push_back(name(c));
+      }
+    }
+  }
+  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+    EXPECT_TRUE(std::ranges::count(taken, name(kernel.config)) > 0) << name(kernel.config);
   }
 }
 
