@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <gatefold/gatefold.hpp>
 #include <initializer_list>
@@ -139,11 +138,6 @@ class UnfusedChain : public testing::Test {
                  .device = GATEFOLD_DEVICE_CUDA,
                  .hidden_size = from,
                  .intermediate_size = to});
-  }
-  static bool is_hopper() {
-    gatefold_device_info info{};
-    return gatefold_device_query(GATEFOLD_DEVICE_CUDA, 0, &info) == GATEFOLD_SUCCESS &&
-           std::strcmp(info.features, "sm_90") == 0;
   }
   static Plan product_of_halves() {
     return Plan({.op = GATEFOLD_OP_ACT_AND_MUL,

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <gatefold/gatefold.h>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,6 +14,13 @@ namespace gatefold::test {
 
 inline void require(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+// Whether the first device runs the kernels of compute capability 9.0.
+inline bool is_hopper() {
+  gatefold_device_info info{};
+  return gatefold_device_query(GATEFOLD_DEVICE_CUDA, 0, &info) == GATEFOLD_SUCCESS &&
+         std::strcmp(info.features, "sm_90") == 0;
 }
 
 // The memory of one device, whichever is current.

@@ -5,7 +5,6 @@
 #include <gatefold/gatefold.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cuda_support.hpp"
@@ -104,35 +103,46 @@ struct MlpSize {
   std::int64_t tokens, hidden_size, intermediate_size;
 };
 
+// One number in eight is `value`, the others are 0.
+Allocation sparse_numbers(std::int64_t count, std::uint16_t value, Random& random) {
+  std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
+  for (std::uint16_t& v : values) v = random() % 8 == 0 ? value : 0;
+  Allocation memory(device_memory(), values.size() * 2);
+  device_memory().upload(memory.get(), values.data(), values.size() * 2);
+  return memory;
+}
+
+// By a family, "" for what is chosen. None where a family of 9.0 is asked for and the device is none.
+std::optional<Plan> mlp_plan(const std::string& family, const Layout& layout, std::int64_t hidden_size,
+                             std::int64_t intermediate_size) {
+  const Forced forced(family);
+  try {
+    return Plan(Desc{.op = GATEFOLD_OP_MLP,
+                     .dtype = GATEFOLD_DTYPE_BF16,
+                     .device = GATEFOLD_DEVICE_CUDA,
+                     .layout = layout,
+                     .activation = Activation::silu(),
+                     .hidden_size = hidden_size,
+                     .intermediate_size = intermediate_size});
+  } catch (const Error&) {
+    if (is_hopper() || !family.starts_with("sm90")) throw;
+    return std::nullopt;
+  }
+}
+
 // An mlp's two products share a workspace, and the next run's first product writes there what this one's second reads.
 void expect_the_same_with_and_without_pauses(const char* family, const MlpSize& size, Random& random) {
-  const auto [tokens, D, F] = size;
+  const std::int64_t tokens = size.tokens;
+  const std::int64_t D = size.hidden_size;
+  const std::int64_t F = size.intermediate_size;
   SCOPED_TRACE(testing::Message() << family << " " << tokens << " tokens, " << D << " x " << F);
-  const auto numbers = [&](std::int64_t count) {
-    std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
-    for (std::uint16_t& value : values) value = random() % 8 == 0 ? 0x3f80 : 0;  // 1 or 0
-    Allocation memory(device_memory(), values.size() * 2);
-    device_memory().upload(memory.get(), values.data(), values.size() * 2);
-    return memory;
-  };
+  const std::optional<Plan> plan = mlp_plan(family, Layout::separate(), D, F);
+  if (!plan) return;
+  const auto numbers = [&](std::int64_t count) { return sparse_numbers(count, 0x3f80, random); };  // 1
   const Allocation x = numbers(tokens * D), gate = numbers(F * D), up = numbers(F * D), down = numbers(D * F);
   const Allocation other_x = numbers(tokens * D);
   const auto out_bytes = static_cast<std::size_t>(tokens * D * 2);
   const Allocation out(device_memory(), out_bytes), other_out(device_memory(), out_bytes);
-  const Forced forced(family);
-  std::optional<Plan> plan;
-  try {
-    plan.emplace(Desc{.op = GATEFOLD_OP_MLP,
-                      .dtype = GATEFOLD_DTYPE_BF16,
-                      .device = GATEFOLD_DEVICE_CUDA,
-                      .layout = Layout::separate(),
-                      .activation = Activation::silu(),
-                      .hidden_size = D,
-                      .intermediate_size = F});
-  } catch (const Error&) {
-    if (std::string_view(family) != "sm90") throw;
-    return;  // the device is none of 9.0
-  }
   const std::size_t bytes = plan->workspace_size(tokens);
   const Allocation workspace(device_memory(), bytes);
   const Stream stream;
@@ -193,13 +203,7 @@ TEST(MlpChain, ReadsWeightsThatWereWrittenJustBefore) {
   constexpr std::int64_t F = 768;
   constexpr std::int64_t terms = 8192;
   constexpr std::int64_t most_tokens = 40;
-  const auto numbers = [&](std::int64_t count, std::uint16_t value) {  // one in eight, the others are 0
-    std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
-    for (std::uint16_t& v : values) v = random() % 8 == 0 ? value : 0;
-    Allocation memory(device_memory(), values.size() * 2);
-    device_memory().upload(memory.get(), values.data(), values.size() * 2);
-    return memory;
-  };
+  const auto numbers = [&](std::int64_t count, std::uint16_t value) { return sparse_numbers(count, value, random); };
   const Allocation x = numbers(most_tokens * D, 0x3f80);  // 1
   // gate_up [2 F, D] and down [D, F] are one of two factors times this one, so of two sets.
   const Allocation columns = numbers(D * terms, 0x3c80);  // 1 / 64: D rows, of which down takes F
@@ -222,20 +226,8 @@ TEST(MlpChain, ReadsWeightsThatWereWrittenJustBefore) {
   };
   const Plan write_gate_up = writer(D), write_down = writer(F);
   for (const char* family : {"", "decode", "sm90_decode"}) {
-    std::optional<Plan> plan;
-    try {
-      const Forced forced(family);
-      plan.emplace(Desc{.op = GATEFOLD_OP_MLP,
-                        .dtype = GATEFOLD_DTYPE_BF16,
-                        .device = GATEFOLD_DEVICE_CUDA,
-                        .layout = Layout::gate_up(),
-                        .activation = Activation::silu(),
-                        .hidden_size = D,
-                        .intermediate_size = F});
-    } catch (const Error&) {
-      if (std::string_view(family) != "sm90_decode") throw;
-      continue;  // the device is none of 9.0
-    }
+    const std::optional<Plan> plan = mlp_plan(family, Layout::gate_up(), D, F);
+    if (!plan) continue;
     const std::size_t bytes = std::max(
         {plan->workspace_size(most_tokens), write_down.workspace_size(D), write_gate_up.workspace_size(2 * F)});
     const Allocation workspace(device_memory(), bytes);

@@ -19,9 +19,6 @@
 namespace gatefold::cuda::sm90 {
 namespace {
 
-const Machine h200 = h200_machine(30);
-const Machine all_machines[] = {h200, {114, h200.bytes_per_second}, {78, h200.bytes_per_second}};
-
 // Gate values that the copy engine can't take go to another implementation, and the reason says so; gemm has none. (On
 // a machine without a device there is another reason to refuse what it can.)
 TEST(Eligibility, OfGateValuesHangsOnTheirRows) {

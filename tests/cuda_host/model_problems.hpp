@@ -3,10 +3,15 @@
 #include <vector>
 
 #include "cuda/sm90/config.hpp"
+#include "cuda/sm90/cost_model.hpp"
 #include "gated_problem.hpp"
 #include "model_sizes.hpp"
 
 namespace gatefold::cuda::sm90 {
+
+inline const Machine h200 = h200_machine(30);
+// And with fewer multiprocessors.
+inline const Machine all_machines[] = {h200, {114, h200.bytes_per_second}, {78, h200.bytes_per_second}};
 
 inline Problem problem_of(Product product, std::int64_t hidden_size, std::int64_t intermediate_size) {
   switch (product) {

@@ -17,8 +17,6 @@
 namespace gatefold::cuda::sm90 {
 namespace {
 
-const Machine h200 = h200_machine(30);
-
 // With as many tokens as there may be, every kernel's tiles, shares and tokens are counted in 31 bits.
 TEST(MostTokens, AreCountedByEveryKernel) {
   for (const std::int64_t columns : {8, 64, 4096, 53248, 1 << 20}) {
@@ -140,7 +138,7 @@ TEST(Parts, AreChosenWhereSumsAreDivided) {
   }
   std::vector<std::string> taken;
   for (const Problem& problem : model_problems(Product::plain)) {
-    for (const Machine& machine : {h200, Machine{114, h200.bytes_per_second}, Machine{78, h200.bytes_per_second}}) {
+    for (const Machine& machine : all_machines) {
       for (std::int64_t tokens = 64; tokens <= 2048; tokens += 8) {
         const Config& c = choose(all, problem, tokens, machine)->config;
         if (c.product != Product::parts) continue;

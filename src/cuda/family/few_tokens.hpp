@@ -9,7 +9,7 @@
 
 // Who takes few tokens on compute capability 9.0: decode the fewest where its tiles fill their rounds, sm90_decode
 // beyond, and sm90 from some number on, which hangs on the weights. Measured on H200s, a whole mlp or its products of
-// 24 models with 1 to 64 tokens (docs/kernels/decode_log.md).
+// 24 models with 1 to 64 tokens (docs/kernels/decode_log.md, docs/kernels/sm90_down_log.md).
 namespace gatefold::cuda {
 
 // The most tokens for which decode is chosen, where nothing before it is.
@@ -45,21 +45,13 @@ struct FewTokens {
     return blocks <= multiprocessors && filled(blocks) >= 0.9;
   }
 
-  // gemm of which sm90_decode's clusters, of four blocks up to 30 tiles of 128 columns and of two beyond, leave a fifth
-  // of the multiprocessors idle: 5120 columns are 80 blocks. sm90's parts fill them: an mlp of Qwen3 14B takes 127.8 us
-  // with 12 tokens and 128.5 with 24, by sm90_decode 129.7 and 130.7.
-  static bool leaves_many_idle(const Problem& p) {
-    const std::int64_t blocks = (in_quarters(p) ? 4 : 2) * tiles_of_128(p);
-    return !p.weights_settled && !in_halves(p) && blocks <= multiprocessors && filled(blocks) < 0.8;
-  }
-
   static std::int64_t tiles_of_128(const Problem& p) { return ceil_div(p.intermediate_size, std::int64_t{128}); }
 
   // How full the rounds of decode's tiles are, of 16 columns of gemm.
   static double filled_by_decode(const Problem& p) { return filled(ceil_div(p.intermediate_size, std::int64_t{16})); }
 
-  // Up to so many terms sm90's tiles of 64 tokens are ahead from 17 on: an mlp of Llama 3B, whose second product is
-  // sm90_decode's, takes 41.8 us by them with 40 tokens, and 42.4 by sm90_decode with 24.
+  // Up to so many terms sm90's tiles of 64 tokens are ahead from 17 on: an mlp of Llama 3B with 24 tokens takes 41.2 us
+  // by them, and 43.0 by sm90_decode's.
   static constexpr std::int64_t longest_for_tiles_of_64 = 3072;
 
   // Sums of which each tile has its beginning and end.
@@ -94,7 +86,7 @@ struct FewTokens {
   // The fewest tokens for which sm90 is chosen.
   static std::int64_t first_of_sm90(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
-    if (p.op == Op::gemm && (in_parts(p) || leaves_many_idle(p))) {
+    if (p.op == Op::gemm && (in_parts(p) || clusters_leave_many_idle(p))) {
       if (weights >= 20 * megabyte) return first_beyond_decode_of_gemm(p);
       return in_parts(p) ? 17 : 33;
     }
@@ -108,6 +100,14 @@ struct FewTokens {
 
  private:
   static constexpr std::int64_t clusters_of_four = 30;  // that an H100 holds
+
+  // gemm of which sm90_decode's clusters, of four blocks up to 30 tiles of 128 columns and of two beyond, leave a fifth
+  // of the multiprocessors idle: 5120 columns are 80 blocks. sm90's parts fill them: an mlp of Qwen3 14B takes 127.8 us
+  // with 12 tokens and 128.5 with 24, by sm90_decode 129.7 and 130.7.
+  static bool clusters_leave_many_idle(const Problem& p) {
+    const std::int64_t blocks = (in_quarters(p) ? 4 : 2) * tiles_of_128(p);
+    return !p.weights_settled && !in_halves(p) && blocks <= multiprocessors && filled(blocks) < 0.8;
+  }
 
   // The products of an mlp change over together: after decode, decode is the faster one, though alone it may be slower
   // (Llama 3B's down-projection with one token 16.1 us, sm90_decode 14.9; its mlp 37.6 us, and 39.4 with that).
