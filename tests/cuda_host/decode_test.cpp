@@ -10,7 +10,6 @@
 #include "cuda/common/device.hpp"
 #include "cuda/decode/choice.hpp"
 #include "cuda/decode/kernels.hpp"
-#include "cuda/family/few_tokens.hpp"
 #include "gated_problem.hpp"
 
 // The sizes and places of the decode kernels: arithmetic on the host.
@@ -27,20 +26,18 @@ std::vector<Kernel> every_kernel() {
 }
 
 // One block on a multiprocessor: where two found room, a launch's blocks would stand two on some and none on others.
-// For each product and number of tokens there is a kernel for 9.0, one for 8.0, and one for the devices of 8.6 and 8.9.
+// For each product and number of tokens there is a kernel for 8.0 and 9.0, and one for the devices of 8.6 and 8.9.
 TEST(Decode, OneBlockFitsAMultiprocessor) {
   constexpr int of_the_system = 1024;
   struct Shared {
     int multiprocessor;
     int block;
   };
-  constexpr Shared hopper = {228 * 1024, 227 * 1024};
   constexpr Shared ampere = {164 * 1024, 163 * 1024};
   constexpr Shared small = {100 * 1024, 99 * 1024};
   for (const Kernel& kernel : every_kernel()) {
     const Config& c = kernel.config;
-    const bool on_hopper_alone = c.resident_runs > 0 && c.token_groups > 1;
-    const Shared& device = on_hopper_alone ? hopper : c.stages > 1 ? ampere : small;
+    const Shared& device = c.stages > 1 ? ampere : small;
     EXPECT_LE(c.shared_bytes(), device.block) << c.rows() << "x" << c.tokens();
     EXPECT_GT(2 * (c.shared_bytes() + of_the_system), device.multiprocessor) << c.rows() << "x" << c.tokens();
   }
@@ -144,7 +141,7 @@ constexpr Machine h200{std::size_t{227} * 1024, 132};
 // As measured (docs/kernels/decode_log.md).
 TEST(Decode, KeepsXWhereABlockHasSeveralTiles) {
   EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 1, h200), (Tile{16, 8, 2, 2048})) << "Llama 3.2 1B";
-  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 9, h200), (Tile{16, 16, 2, 2048})) << "Llama 3.2 1B";
+  EXPECT_EQ(chosen(sm90::gated_problem(2048, 8192), 9, h200), (Tile{32, 16, 2, 0})) << "Llama 3.2 1B";
   EXPECT_EQ(chosen(sm90::gated_problem(2304, 9216), 8, h200), (Tile{16, 8, 2, 4096})) << "Gemma 2 2B";
   EXPECT_EQ(chosen(sm90::gated_problem(2304, 9216), 9, h200), (Tile{32, 16, 2, 0})) << "Gemma 2 2B";
   EXPECT_EQ(chosen(sm90::gated_problem(4096, 14336), 1, h200), (Tile{16, 8, 2, 4096})) << "Llama 3.1 8B";
@@ -152,17 +149,6 @@ TEST(Decode, KeepsXWhereABlockHasSeveralTiles) {
   EXPECT_EQ(chosen(sm90::gated_problem(16384, 53248), 1, h200), (Tile{16, 8, 2, 0})) << "Llama 3.1 405B";
   EXPECT_EQ(chosen(sm90::plain_problem(8192, 2048), 1, h200), (Tile{16, 8, 2, 0})) << "Llama 3.2 1B, a tile a block";
   EXPECT_EQ(chosen(sm90::plain_problem(2048, 7168), 1, h200), (Tile{16, 8, 2, 2048})) << "DeepSeek V3's expert";
-}
-
-// FewTokens leaves decode 9 to 16 tokens on 9.0 where, and only where, it has a kernel that gains by keeping x.
-TEST(Decode, KeepsXOfSixteenTokensWhereItIsLeftThem) {
-  for (const int depth : {1544, 1664, 2040, 2048, 2056, 2560}) {
-    for (const int columns : {768, 3160, 3168, 8192}) {
-      const Problem problem = sm90::gated_problem(depth, columns);
-      const bool keeps = chosen(problem, 16, h200).resident_elements > 0;
-      EXPECT_EQ(FewTokens::first_of_sm90_decode(problem) > 16, keeps) << depth << " x " << columns;
-    }
-  }
 }
 
 // A warp has all of its runs in registers, at any depth that a kernel takes.

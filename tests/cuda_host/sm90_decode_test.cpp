@@ -220,17 +220,17 @@ TEST(Sm90Decode, TakesBlocksThatASlabHoldsOrIsAPartOf) {
   }
 }
 
-// Where sm90 can take over it does so from 33 tokens on, of the largest weights from 49 on, and of gemm with a round of
-// narrow tiles from 9 on.
+// Where sm90 can take over it does so from 9 or 33 tokens on, of the largest weights from 49 on.
 TEST(Sm90Decode, IsWantedForFewTokens) {
   const auto most = [](Problem problem, std::int64_t ld_out) {
     problem.ld_x = problem.ld_gate = problem.ld_up = problem.hidden_size;
     problem.ld_out = ld_out;
     return sm90_decode_products()->supports(problem).max_tokens;
   };
-  EXPECT_EQ(most(gated_problem(4096, 14336), 14336), 32);
+  EXPECT_EQ(most(gated_problem(4096, 14336), 14336), 8);
+  EXPECT_EQ(most(gated_problem(5120, 17408), 17408), 32);
   EXPECT_EQ(most(plain_problem(28672, 8192), 8192), 32);
-  EXPECT_EQ(most(gated_problem(16384, 53248), 53248), 64);
+  EXPECT_EQ(most(gated_problem(16384, 53248), 53248), 48);
   EXPECT_EQ(most(plain_problem(14336, 4096), 4096), 32);
   EXPECT_EQ(most(gated_problem(4096, 14340), 14344), 64) << "sm90 takes columns by eights";
   EXPECT_EQ(most(gated_problem(4096, 14336), 14340), 64) << "and stores rows of 16 bytes";

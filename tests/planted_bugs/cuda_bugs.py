@@ -83,7 +83,7 @@ BUGS = [
     Bug("decode", "reads x past a row's end for the next tile's first group", "src/cuda/decode/kernel.cuh",
         "tokens.read(next < p.depth ? next : Config::first_group(warp), kept_x[0]);", "tokens.read(next, kept_x[0]);", DECODE),
     Bug("decode", "stores each eight tokens as the first ones", "src/cuda/decode/kernel.cuh",
-        "store(p, tile, first_token + first * 8,", "store(p, tile, first_token + 0 * first,", DECODE),
+        "store(p, tile, first_token + group * 8,", "store(p, tile, first_token + 0 * group,", DECODE),
     Bug("decode", "begins before the kernel before it has ended", "src/cuda/decode/kernel.cuh",
         "ptx::wait_for_previous_grid();", "", CHAINS),
     Bug("decode", "lets the next kernel begin before it has waited", "src/cuda/decode/kernel.cuh",

@@ -38,11 +38,9 @@ struct Config {
   static constexpr int run_steps = 4;
   static constexpr int run_elements = run_steps * step_elements;
   static constexpr int run_stride = warps * run_elements;  // from a warp's run to its next
+  static constexpr int tokens_at_once = 8;                 // whose sums are added up together
 
   constexpr int tokens() const { return 8 * token_groups; }
-  // Whose sums are added up together. Eight, but where x is kept: with 16 an mlp of Llama 1B with 16 tokens takes 29.8
-  // us, with eight at a time 32.2. The others stay within the shared memory of devices before 9.0.
-  constexpr int tokens_at_once() const { return resident_runs > 0 ? tokens() : 8; }
   constexpr int resident_elements() const { return resident_runs * run_stride; }
   // Whether sums of so many terms can be computed.
   constexpr bool takes(std::int64_t depth) const { return resident_runs == 0 || depth <= resident_elements(); }
@@ -52,9 +50,9 @@ struct Config {
   constexpr int line_chunks() const { return line_bytes() / 16; }
   constexpr int stage_bytes() const { return rows() * line_bytes(); }
   constexpr int ring_bytes() const { return warps * stages * stage_bytes(); }
-  constexpr int table_bytes() const { return warps * rows() * 8; }             // the rows' addresses, for each warp
-  constexpr int sums_pitch() const { return rows() + 4; }                      // floats: 4 x 8 rows fill the 32 banks
-  constexpr int warp_sums() const { return tokens_at_once() * sums_pitch(); }  // floats
+  constexpr int table_bytes() const { return warps * rows() * 8; }           // the rows' addresses, for each warp
+  constexpr int sums_pitch() const { return rows() + 4; }                    // floats: 4 x 8 rows fill the 32 banks
+  constexpr int warp_sums() const { return tokens_at_once * sums_pitch(); }  // floats
   constexpr int sums_bytes() const { return sum_buffers * warps * warp_sums() * static_cast<int>(sizeof(float)); }
   constexpr int shared_bytes() const { return ring_bytes() + table_bytes() + sums_bytes(); }
   // x of the next group is in registers, too, where there is room for it: a thread has 128.

@@ -8,7 +8,7 @@
 
 namespace gatefold::cuda::decode {
 
-// Adds up the warps' sums of a tile, of tokens_at_once() tokens, in the warps' order, and stores the tile's columns.
+// Adds up the warps' sums of a tile, of tokens_at_once tokens, in the warps' order, and stores the tile's columns.
 // There is work for a few warps of the sixteen: they take turns, so that none's ring falls behind the others'. (Where
 // the sums have one buffer all wait for them, and there is no register to keep the turn in.)
 template <class Element, Product product, Config config>
@@ -38,7 +38,7 @@ class Epilogue {
 
  private:
   static constexpr int columns = tile_columns(product, config);
-  static constexpr int outputs = config.tokens_at_once() * columns;
+  static constexpr int outputs = Config::tokens_at_once * columns;
   static constexpr bool takes_turns = config.sum_buffers == 2;
 
   // This thread's among those whose turn it is.

@@ -254,24 +254,20 @@ __global__ void __launch_bounds__(Config::threads, 1) decode_kernel(const __grid
 
     // [warps][tokens_at_once][sums_pitch]. Of two buffers, the one that is written now was read before the last
     // barrier.
-    constexpr int groups_at_once = config.tokens_at_once() / 8;
 #pragma unroll
-    for (int first = 0; first < config.token_groups; first += groups_at_once) {
+    for (int group = 0; group < config.token_groups; ++group) {
       if (config.sum_buffers == 1) __syncthreads();
       float* const mine = sums + (buffer * Config::warps + warp) * config.warp_sums();
 #pragma unroll
-      for (int n = 0; n < groups_at_once; ++n) {
+      for (int m = 0; m < config.row_groups; ++m) {
 #pragma unroll
-        for (int m = 0; m < config.row_groups; ++m) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int token = n * 8 + lane % 4 * 2 + i % 2;
-            mine[token * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][first + n][i];
-          }
+        for (int i = 0; i < 4; ++i) {
+          const int token = lane % 4 * 2 + i % 2;
+          mine[token * config.sums_pitch() + m * 16 + lane / 4 + i / 2 * 8] = acc[m][group][i];
         }
       }
       __syncthreads();
-      epilogue.store(p, tile, first_token + first * 8, sums + buffer * Config::warps * config.warp_sums());
+      epilogue.store(p, tile, first_token + group * 8, sums + buffer * Config::warps * config.warp_sums());
       if (config.sum_buffers == 2) buffer ^= 1;
     }
   }

@@ -96,7 +96,6 @@ inline constexpr Config single_32x32{
 inline constexpr Config resident_16x8_2048{.resident_runs = 1};
 inline constexpr Config resident_16x8_4096{.resident_runs = 2};
 inline constexpr Config resident_16x8_8192{.resident_runs = 4};
-inline constexpr Config resident_16x16_2048{.token_groups = 2, .resident_runs = 1};
 
 template <const Config& tile, class Element, Product product>
 constexpr Kernel kernel_of() {
@@ -106,11 +105,11 @@ constexpr Kernel kernel_of() {
 // In the order of their tokens.
 template <class Element, Product product>
 constexpr std::array kernels_of{
-    kernel_of<tile_16x8, Element, product>(),           kernel_of<resident_16x8_2048, Element, product>(),
-    kernel_of<resident_16x8_4096, Element, product>(),  kernel_of<resident_16x8_8192, Element, product>(),
-    kernel_of<single_16x8, Element, product>(),         kernel_of<tile_32x16, Element, product>(),
-    kernel_of<resident_16x16_2048, Element, product>(), kernel_of<single_32x16, Element, product>(),
-    kernel_of<tile_32x32, Element, product>(),          kernel_of<single_32x32, Element, product>(),
+    kernel_of<tile_16x8, Element, product>(),          kernel_of<resident_16x8_2048, Element, product>(),
+    kernel_of<resident_16x8_4096, Element, product>(), kernel_of<resident_16x8_8192, Element, product>(),
+    kernel_of<single_16x8, Element, product>(),        kernel_of<tile_32x16, Element, product>(),
+    kernel_of<single_32x16, Element, product>(),       kernel_of<tile_32x32, Element, product>(),
+    kernel_of<single_32x32, Element, product>(),
 };
 
 }  // namespace gatefold::cuda::decode

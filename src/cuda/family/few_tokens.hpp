@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "core/arithmetic.hpp"
@@ -50,30 +48,6 @@ struct FewTokens {
   // How full the rounds of decode's tiles are, of 16 columns of gemm.
   static double filled_by_decode(const Problem& p) { return filled(ceil_div(p.intermediate_size, std::int64_t{16})); }
 
-  // Up to so many terms sm90's tiles of 64 tokens are ahead from 17 on: an mlp of Llama 3B with 24 tokens takes 41.2 us
-  // by them, and 43.0 by sm90_decode's.
-  static constexpr std::int64_t longest_for_tiles_of_64 = 3072;
-
-  // Sums of which each tile has its beginning and end.
-  static bool has_short_sums(const Problem& p) { return p.hidden_size <= 2560; }
-
-  // gate_up for which decode keeps x of 16 tokens in registers, those of 128 terms in each of its 16 warps, and has
-  // several tiles of 8 columns for each multiprocessor. An mlp of Llama 1B with 16 tokens takes 29.8 us by it, 30.4 by
-  // sm90.
-  static bool decode_keeps_x(const Problem& p) {
-    constexpr std::int64_t run = 128;
-    constexpr std::int64_t several_tiles = 24;  // columns
-    return p.hidden_size > 12 * run && p.hidden_size <= 16 * run &&
-           p.intermediate_size >= several_tiles * multiprocessors;
-  }
-
-  // Whether sm90_decode's tiles, of slabs of 64 rows or of 56, fill its rounds.
-  static bool fills_rounds(const Problem& p) {
-    constexpr std::array<std::int64_t, 2> slabs{64, 56};
-    return std::ranges::any_of(slabs,
-                               [&](std::int64_t slab) { return filled(ceil_div(p.intermediate_size, slab)) >= 0.9; });
-  }
-
   // gemm whose tiles of 128 columns, the sums of each divided by four blocks of sm90_decode, are one round, and which
   // are not so few as to be summed in parts.
   static bool in_quarters(const Problem& p) { return !has_few_columns(p) && tiles_of_128(p) <= clusters_of_four; }
@@ -85,17 +59,7 @@ struct FewTokens {
 
   // The fewest tokens for which sm90 is chosen.
   static std::int64_t first_of_sm90(const Problem& p) {
-    const std::int64_t weights = weight_bytes(p);
-    if (p.op == Op::gemm && (in_parts(p) || clusters_leave_many_idle(p))) {
-      if (weights >= 20 * megabyte) return first_beyond_decode_of_gemm(p);
-      return in_parts(p) ? 17 : 33;
-    }
-    if (p.op == Op::gate_up && weights < 300 * megabyte) {
-      if (decode_keeps_x(p)) return 17;
-      if (has_short_sums(p) && weights >= 40 * megabyte) return first_beyond_decode;
-      if (p.hidden_size <= longest_for_tiles_of_64 || !fills_rounds(p)) return 17;
-    }
-    return (p.op == Op::gemm && in_quarters(p)) || weights >= 1500 * megabyte ? 65 : 33;
+    return p.op == Op::gemm ? first_of_sm90_of_gemm(p) : first_of_sm90_of_gate_up(p);
   }
 
  private:
@@ -107,6 +71,29 @@ struct FewTokens {
   static bool clusters_leave_many_idle(const Problem& p) {
     const std::int64_t blocks = (in_quarters(p) ? 4 : 2) * tiles_of_128(p);
     return !p.weights_settled && !in_halves(p) && blocks <= multiprocessors && filled(blocks) < 0.8;
+  }
+
+  // By tiles of 64 tokens: an mlp of Llama 1B with 12 tokens takes 28.3 us by them and 29.0 by decode, one of DeepSeek
+  // V3's expert 27.7, 30.4 by sm90_decode. From 300 MB on sm90_decode is as fast or faster, but where tiles of 56
+  // columns fill their rounds: Llama 70B with 17 tokens takes 316.3 us, 321.2 by sm90_decode. decode has sixteen warps
+  // of 128 terms each, of which shorter sums leave some idle: Qwen2.5 1.5B with one token 25.2 us, 24.2 by sm90.
+  static std::int64_t first_of_sm90_of_gate_up(const Problem& p) {
+    constexpr std::int64_t short_sums = 1536;  // 12 warps'
+    const std::int64_t weights = weight_bytes(p);
+    if (weights < 12 * megabyte) return 17;  // fewer were not measured
+    if (p.hidden_size <= short_sums) return 1;
+    const bool fills_rounds = filled(ceil_div(p.intermediate_size, std::int64_t{56})) >= 0.93;
+    if (weights < 300 * megabyte || (weights < 1000 * megabyte && fills_rounds)) return first_beyond_decode;
+    return weights < 1500 * megabyte ? 33 : 49;
+  }
+
+  static std::int64_t first_of_sm90_of_gemm(const Problem& p) {
+    const std::int64_t weights = weight_bytes(p);
+    if (in_parts(p) || clusters_leave_many_idle(p)) {
+      if (weights >= 20 * megabyte) return first_beyond_decode_of_gemm(p);
+      return in_parts(p) ? 17 : 33;
+    }
+    return in_quarters(p) || weights >= 1500 * megabyte ? 65 : 33;
   }
 
   // The products of an mlp change over together: after decode, decode is the faster one, though alone it may be slower
@@ -129,7 +116,6 @@ struct FewTokens {
   // decode keeps x in registers, of eight tokens of up to 8192 terms: with 8 tokens Llama 70B's gate_up takes 206.8 us,
   // sm90_decode's 210.8.
   static std::int64_t first_beyond_decode_of_gate_up(const Problem& p) {
-    if (decode_keeps_x(p)) return 17;
     return p.hidden_size <= 8192 ? first_beyond_decode : first_by_bytes(p);
   }
 };

@@ -46,16 +46,19 @@ inline constexpr Config single_128x160{.tile_m = 128, .tile_n = 160, .stages = 5
 inline constexpr Config single_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .schedule = Schedule::pingpong};
 inline constexpr Config single_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .schedule = Schedule::pingpong};
 inline constexpr Config single_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .schedule = Schedule::pingpong};
-// Up to 64 tokens: half of a tile of 128 would be empty slots. Without clusters, whose blocks begin together: a block
-// fills its ring as soon as its multiprocessor is free, while others are still in the kernel before.
+// Up to 64 tokens: half of a tile of 128 would be empty slots. Without clusters a block fills its ring as soon as its
+// multiprocessor is free; narrow tiles make two rounds or more of a model's columns, and hide all ends but the last.
 constexpr Config few_of(int tile_n, int stages) {
   return {.tile_m = 64, .tile_n = tile_n, .stages = stages, .schedule = Schedule::pingpong};
 }
+inline constexpr Config few_64x64 = few_of(64, 12);
+inline constexpr Config few_64x80 = few_of(80, 12);
 inline constexpr Config few_64x96 = few_of(96, 10);
+inline constexpr Config few_64x112 = few_of(112, 9);
 inline constexpr Config few_64x128 = few_of(128, 8);
 inline constexpr Config few_64x144 = few_of(144, 8);
 inline constexpr Config few_64x176 = few_of(176, 6);
-inline constexpr Config few_64x224 = few_of(224, 5);
+inline constexpr Config few_64x208 = few_of(208, 5);
 // Too few tiles for all multiprocessors, of long sums (DeepSeek-V3's experts).
 inline constexpr Config split_128x128{.tile_m = 128, .tile_n = 128, .stages = 5, .split_k = 2};
 inline constexpr Config split_128x64{.tile_m = 128, .tile_n = 64, .stages = 8, .split_k = 2};

@@ -28,9 +28,11 @@ constexpr std::array gated_kernels{
     kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
     kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_96x128, E, Product::gate_up>(597.0),
     kernel_of<both_384x128, E, Product::gate_up>(727.0),   kernel_of<half_112x192, E, Product::gate_up>(684.0),
-    kernel_of<half_104x128, E, Product::gate_up>(650.0),   kernel_of<few_64x96, E, Product::gate_up>(520.0),
-    kernel_of<few_64x128, E, Product::gate_up>(575.0),     kernel_of<few_64x144, E, Product::gate_up>(575.0),
-    kernel_of<few_64x176, E, Product::gate_up>(600.0),     kernel_of<few_64x224, E, Product::gate_up>(575.0),
+    kernel_of<half_104x128, E, Product::gate_up>(650.0),   kernel_of<few_64x64, E, Product::gate_up>(615.0),
+    kernel_of<few_64x80, E, Product::gate_up>(680.0),      kernel_of<few_64x96, E, Product::gate_up>(632.5),
+    kernel_of<few_64x112, E, Product::gate_up>(692.5),     kernel_of<few_64x128, E, Product::gate_up>(662.5),
+    kernel_of<few_64x144, E, Product::gate_up>(697.5),     kernel_of<few_64x176, E, Product::gate_up>(705.0),
+    kernel_of<few_64x208, E, Product::gate_up>(697.5),
 };
 
 }  // namespace gatefold::cuda::sm90
