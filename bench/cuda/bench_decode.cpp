@@ -3,8 +3,9 @@
 // rounds. A table goes to stdout, rows as JSON to the file named by --json.
 //     bench_decode [--json FILE] [--rounds N] [--model NAME | --sizes DxF] [--tokens N,N...]
 //                  [--implementation NAME,NAME...]
-// --implementation: each is forced for both products (GATEFOLD_IMPL); "" is the library's own choice, batch-invariant
-// that of a plan by which a row's bits hang on nothing but the row.
+// --implementation: each is forced for both products, or by "gate_up=NAME" or "gemm=NAME" for one (GATEFOLD_IMPL), and
+// by both of these with a + between; "" is the library's own choice, batch-invariant that of a plan by which a row's
+// bits hang on nothing but the row.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -62,8 +63,10 @@ Plan mlp_of(const Model& m, const std::string& implementation) {
   Desc desc = desc_of(GATEFOLD_OP_MLP, m.hidden_size, m.intermediate_size);
   desc.batch_invariant = implementation == batch_invariant;
   if (implementation.empty() || desc.batch_invariant) return Plan(desc);
+  std::string names = implementation;
+  std::ranges::replace(names, '+', ',');
   // NOLINTBEGIN(concurrency-mt-unsafe)
-  setenv("GATEFOLD_IMPL", implementation.c_str(), 1);
+  setenv("GATEFOLD_IMPL", names.c_str(), 1);
   Plan plan(desc);
   unsetenv("GATEFOLD_IMPL");
   // NOLINTEND(concurrency-mt-unsafe)

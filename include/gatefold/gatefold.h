@@ -134,10 +134,10 @@ typedef struct gatefold_desc {
   // Force an implementation by its name; null lets Gatefold choose. Where an implementation has several kernels, one
   // of them can be forced for every number of tokens, with a colon between: "sm90:256x192 cluster 1x2"
   // (gatefold_plan_kernel lists them). If it is null, the environment variable GATEFOLD_IMPL is read, once, when the
-  // plan is made: such names separated by commas, of which the first whose implementation belongs to this op and
-  // device is forced; where none does, Gatefold chooses. A name that no op on any device of this build has is an error
-  // (GATEFOLD_ERROR_INVALID_ARGUMENT). The two products inside an mlp follow GATEFOLD_IMPL too, each as an op of its
-  // own: what one of them can't do as forced makes the mlp GATEFOLD_ERROR_UNSUPPORTED.
+  // plan is made: such names separated by commas, an op's own as "gate_up=sm90", of which the first whose
+  // implementation belongs to this op and device is forced; where none does, Gatefold chooses. A name that no op of
+  // this build has is GATEFOLD_ERROR_INVALID_ARGUMENT. The two products inside an mlp follow GATEFOLD_IMPL too, each as
+  // an op of its own: what one of them can't do as forced makes the mlp GATEFOLD_ERROR_UNSUPPORTED.
   const char* implementation;
 
   // Which of the bias vectors every run is given, gatefold_bias values added together; 0: none. They are of the

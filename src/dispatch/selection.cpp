@@ -1,7 +1,9 @@
 #include "dispatch/selection.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -38,11 +40,13 @@ bool is_implementation(Op op, Device device, std::string_view name) {
   return std::any_of(list.begin(), list.end(), [&](const Implementation* i) { return i->name() == name; });
 }
 
-// Of every op on every device, each once.
-std::vector<std::string> every_name() {
+constexpr std::array every_op{Op::act_and_mul, Op::gemm, Op::gemm_gated, Op::gate_up, Op::mlp};
+
+// Of some ops on every device, each once.
+std::vector<std::string> names_of(std::span<const Op> ops) {
   std::vector<std::string> result;
   for (const Device device : {Device::cpu, Device::cuda}) {
-    for (const Op op : {Op::act_and_mul, Op::gemm, Op::gemm_gated, Op::gate_up, Op::mlp}) {
+    for (const Op op : ops) {
       for (std::string& name : names(implementations(op, device))) {
         if (std::ranges::find(result, name) == result.end()) result.push_back(std::move(name));
       }
@@ -51,9 +55,32 @@ std::vector<std::string> every_name() {
   return result;
 }
 
-bool is_implementation_of_any(std::string_view name) {
-  const std::vector<std::string> known = every_name();
-  return std::ranges::find(known, name) != known.end();
+// What GATEFOLD_IMPL holds between commas: "NAME", or "OP=NAME" of one op alone.
+struct Entry {
+  std::optional<std::string_view> op;
+  std::string_view name;
+
+  explicit Entry(std::string_view text) : name(text.substr(text.find('=') + 1)) {
+    if (name.size() < text.size()) op = text.substr(0, text.size() - name.size() - 1);
+  }
+
+  bool is_of(Op other) const { return !op || *op == to_string(other); }
+};
+
+// Fails if the entry's op is none, or none of the ops that it is of has the name.
+Status check_entry(const Entry& entry) {
+  std::vector<Op> ops;
+  std::ranges::copy_if(every_op, std::back_inserter(ops), [&](Op op) { return entry.is_of(op); });
+  if (ops.empty()) {
+    std::vector<std::string> known(every_op.size());
+    std::ranges::transform(every_op, known.begin(), [](Op op) { return to_string(op); });
+    return invalid("GATEFOLD_IMPL: \"", *entry.op, "\" is no op, but one of ", joined(known));
+  }
+  const std::string_view implementation = Forced(entry.name).implementation;
+  const std::vector<std::string> known = names_of(ops);
+  if (entry.name.empty() || std::ranges::find(known, implementation) != known.end()) return {};
+  return invalid("GATEFOLD_IMPL: \"", implementation, "\" is no implementation",
+                 entry.op ? concat(" of ", *entry.op) : "", " in this build, which has ", joined(known));
 }
 
 Status check_kernel(const Implementation& implementation, const Problem& problem, std::string_view kernel) {
@@ -84,13 +111,11 @@ Status forced_by_environment(Op op, Device device, std::string& forced) {
   const char* value = std::getenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
   if (value == nullptr) return {};
   std::istringstream wanted(value);
-  for (std::string name; std::getline(wanted, name, ',');) {
-    const std::string_view implementation = Forced(name).implementation;
-    if (!name.empty() && !is_implementation_of_any(implementation)) {
-      return invalid("GATEFOLD_IMPL: \"", implementation, "\" is no implementation in this build, which has ",
-                     joined(every_name()));
-    }
-    if (forced.empty() && is_implementation(op, device, implementation)) forced = name;
+  for (std::string text; std::getline(wanted, text, ',');) {
+    const Entry entry(text);
+    if (Status status = check_entry(entry); !status.ok()) return status;
+    const bool applies = entry.is_of(op) && is_implementation(op, device, Forced(entry.name).implementation);
+    if (forced.empty() && applies) forced = entry.name;
   }
   return {};
 }

@@ -52,8 +52,9 @@ class Selection {
   std::size_t forced_ = none;
 };
 
-// What GATEFOLD_IMPL forces for an op on a device: the first of its comma-separated names (a kernel's may follow) whose
-// implementation is in their list, or "". Fails if no op of this build has one of the names: it is misspelt.
+// What GATEFOLD_IMPL forces for an op on a device: the first of its comma-separated names (a kernel's may follow; an op
+// may stand before, "gate_up=sm90") whose implementation is in their list, or "". Fails if no op of this build, or not
+// the one before it, has one of the names: it is misspelt.
 Status forced_by_environment(Op op, Device device, std::string& forced);
 
 }  // namespace gatefold

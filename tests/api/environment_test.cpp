@@ -18,6 +18,18 @@ class Environment : public testing::Test {
     gatefold_plan_destroy(plan);
     return name;
   }
+
+  // "gate_up by ..., gemm by ..." of the mlp's reason.
+  static std::string products_of_an_mlp() {
+    const gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
+    gatefold_plan* plan = nullptr;
+    EXPECT_EQ(gatefold_plan_create(&desc, &plan), GATEFOLD_SUCCESS) << gatefold_last_error();
+    gatefold_candidate candidate{};
+    EXPECT_EQ(gatefold_plan_candidate(plan, 1, 0, &candidate), 1);
+    const std::string reason = candidate.reason;
+    gatefold_plan_destroy(plan);
+    return reason.substr(reason.find("gate_up by"));
+  }
 };
 
 TEST_F(Environment, ForcesTheFirstNameThatTheOpHas) {
@@ -34,6 +46,27 @@ TEST_F(Environment, ForcesTheFirstNameThatTheOpHas) {
   EXPECT_EQ(chosen(desc), unforced);
 }
 
+TEST_F(Environment, ForcesANameForTheOpBeforeItAlone) {
+  const gatefold_desc gate_up = ValidCall(GATEFOLD_OP_GATE_UP).desc;
+  const gatefold_desc gemm = ValidCall(GATEFOLD_OP_GEMM).desc;
+  const std::string unforced = chosen(gemm);
+  setenv("GATEFOLD_IMPL", "gate_up=reference", 1);
+  EXPECT_EQ(chosen(gate_up), "reference");
+  EXPECT_EQ(chosen(gemm), unforced);
+  EXPECT_EQ(products_of_an_mlp(), "gate_up by reference, gemm by " + unforced);
+  setenv("GATEFOLD_IMPL", "gemm=reference,gate_up=", 1);
+  EXPECT_NE(chosen(gate_up), "reference");
+  EXPECT_EQ(chosen(gemm), "reference");
+}
+
+TEST_F(Environment, AnOpBeforeANameIsOneThatHasIt) {
+  setenv("GATEFOLD_IMPL", "gateup=reference", 1);
+  expect_refused(ValidCall(GATEFOLD_OP_GEMM).desc, {"GATEFOLD_IMPL", "\"gateup\" is no op", "gate_up"});
+  setenv("GATEFOLD_IMPL", "gemm=composed", 1);  // an mlp's
+  expect_refused(ValidCall(GATEFOLD_OP_GEMM).desc,
+                 {"GATEFOLD_IMPL", "\"composed\" is no implementation of gemm", "reference"});
+}
+
 TEST_F(Environment, IsOutweighedByTheDescription) {
   setenv("GATEFOLD_IMPL", "reference", 1);
   gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
@@ -44,14 +77,7 @@ TEST_F(Environment, IsOutweighedByTheDescription) {
 
 TEST_F(Environment, ReachesTheProductsInsideAnMlp) {
   setenv("GATEFOLD_IMPL", "composed,reference", 1);
-  const gatefold_desc desc = ValidCall(GATEFOLD_OP_MLP).desc;
-  gatefold_plan* plan = nullptr;
-  ASSERT_EQ(gatefold_plan_create(&desc, &plan), GATEFOLD_SUCCESS);
-  gatefold_candidate candidate{};
-  ASSERT_EQ(gatefold_plan_candidate(plan, 1, 0, &candidate), 1);
-  EXPECT_NE(std::string(candidate.reason).find("gate_up by reference, gemm by reference"), std::string::npos)
-      << candidate.reason;
-  gatefold_plan_destroy(plan);
+  EXPECT_EQ(products_of_an_mlp(), "gate_up by reference, gemm by reference");
 }
 
 TEST_F(Environment, AMisspeltNameIsRefusedWithTheKnownOnes) {

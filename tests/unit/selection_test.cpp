@@ -189,6 +189,8 @@ TEST_F(SelectionTest, EnvironmentForcesTheFirstNameOfThisList) {
   registered_elsewhere = {&last};
   EXPECT_EQ(forced("last,general,small"), "general");
   EXPECT_EQ(forced("last:64x64,general:128x64,small"), "general:128x64");
+  EXPECT_EQ(forced("gate_up=small,gemm=general:64x64,small"), "general:64x64");
+  EXPECT_EQ(forced("gate_up=small"), "");
   EXPECT_EQ(forced("last"), "");
   EXPECT_EQ(forced(""), "");
 }
