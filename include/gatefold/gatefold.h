@@ -135,9 +135,9 @@ typedef struct gatefold_desc {
   // of them can be forced for every number of tokens, with a colon between: "sm90:256x192 cluster 1x2"
   // (gatefold_plan_kernel lists them). If it is null, the environment variable GATEFOLD_IMPL is read, once, when the
   // plan is made: such names separated by commas, an op's own as "gate_up=sm90", of which the first whose
-  // implementation belongs to this op and device is forced; where none does, Gatefold chooses. A name that no op of
-  // this build has is GATEFOLD_ERROR_INVALID_ARGUMENT. The two products inside an mlp follow GATEFOLD_IMPL too, each as
-  // an op of its own: what one of them can't do as forced makes the mlp GATEFOLD_ERROR_UNSUPPORTED.
+  // implementation belongs to this op and device is forced; where none does, Gatefold chooses. A name that no op, or
+  // not its own op, has in this build is GATEFOLD_ERROR_INVALID_ARGUMENT. The two products inside an mlp follow
+  // GATEFOLD_IMPL, too, as ops of their own: what one can't do as forced makes the mlp GATEFOLD_ERROR_UNSUPPORTED.
   const char* implementation;
 
   // Which of the bias vectors every run is given, gatefold_bias values added together; 0: none. They are of the

@@ -16,7 +16,7 @@ struct Block {
   std::int64_t first_of_down;
 };
 
-// As measured (docs/kernels/decode_log.md), and weights beyond what was.
+// As measured (docs/kernels/decode_log.md, docs/kernels/sm90_down_log.md), and weights beyond what was.
 constexpr Block blocks[] = {{"smollm2-360m", 960, 2560, 17, 17},   {"qwen3-0.6b", 1024, 3072, 1, 17},
                             {"qwen3-1.7b", 2048, 6144, 9, 9},      {"llama3.2-1b", 2048, 8192, 9, 9},
                             {"qwen2.5-1.5b", 1536, 8960, 1, 1},    {"llama3.2-3b", 3072, 8192, 9, 9},
