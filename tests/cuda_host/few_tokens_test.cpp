@@ -17,15 +17,18 @@ struct Block {
 };
 
 // As measured (docs/kernels/decode_log.md, docs/kernels/sm90_down_log.md), and weights beyond what was.
-constexpr Block blocks[] = {{"smollm2-360m", 960, 2560, 17, 17},   {"qwen3-0.6b", 1024, 3072, 1, 17},
-                            {"qwen3-1.7b", 2048, 6144, 9, 9},      {"llama3.2-1b", 2048, 8192, 9, 9},
-                            {"qwen2.5-1.5b", 1536, 8960, 1, 1},    {"llama3.2-3b", 3072, 8192, 9, 9},
-                            {"qwen3-4b", 2560, 9728, 9, 1},        {"gpt-oss-20b", 2880, 2880, 9, 33},
-                            {"llama2-7b", 4096, 11008, 9, 33},     {"gemma2-9b", 3584, 14336, 9, 65},
-                            {"qwen2.5-7b", 3584, 18944, 9, 65},    {"llama3.1-8b", 4096, 14336, 9, 33},
-                            {"gemma2-27b", 4608, 36864, 9, 5},     {"qwen3-14b", 5120, 17408, 33, 5},
-                            {"mixtral-8x22b", 6144, 16384, 33, 9}, {"deepseek-v3", 7168, 18432, 33, 33},
-                            {"llama3.1-70b", 8192, 28672, 9, 33},  {"llama3.1-405b", 16384, 53248, 49, 65}};
+constexpr Block blocks[] = {{"smollm2-135m", 576, 1536, 17, 17},        {"smollm2-360m", 960, 2560, 5, 17},
+                            {"qwen3-30b expert", 2048, 768, 65, 33},    {"qwen3-235b expert", 4096, 1536, 65, 33},
+                            {"deepseek-v3 expert", 7168, 2048, 17, 33}, {"qwen2.5-0.5b", 896, 4864, 1, 9},
+                            {"qwen3-0.6b", 1024, 3072, 1, 17},          {"qwen3-1.7b", 2048, 6144, 9, 9},
+                            {"llama3.2-1b", 2048, 8192, 9, 9},          {"qwen2.5-1.5b", 1536, 8960, 1, 1},
+                            {"llama3.2-3b", 3072, 8192, 9, 9},          {"qwen3-4b", 2560, 9728, 9, 1},
+                            {"gpt-oss-20b", 2880, 2880, 9, 17},         {"llama2-7b", 4096, 11008, 9, 33},
+                            {"gemma2-9b", 3584, 14336, 9, 65},          {"qwen2.5-7b", 3584, 18944, 9, 65},
+                            {"llama3.1-8b", 4096, 14336, 9, 33},        {"gemma2-27b", 4608, 36864, 9, 5},
+                            {"qwen3-14b", 5120, 17408, 33, 5},          {"mixtral-8x22b", 6144, 16384, 33, 9},
+                            {"deepseek-v3", 7168, 18432, 33, 33},       {"llama3.1-70b", 8192, 28672, 9, 33},
+                            {"llama3.1-405b", 16384, 53248, 49, 65}};
 
 TEST(FewTokens, AreLeftToTheKernelsForThemUpToASize) {
   for (const Block& block : blocks) {
@@ -44,7 +47,8 @@ TEST(FewTokens, AreDecodesUpToANumber) {
   EXPECT_EQ(of_gate_up(8192, 28672), 9) << "Llama 3.1 70B, whose x decode keeps";
   EXPECT_EQ(of_gate_up(16384, 53248), 7) << "Llama 3.1 405B, 3.5 GB";
   EXPECT_EQ(of_gate_up(2048, 8192), 9) << "Llama 3.2 1B";
-  EXPECT_EQ(of_gate_up(2048, 768), 9) << "Qwen3 30B's expert, of few tiles";
+  EXPECT_EQ(of_gate_up(2048, 768), 17) << "Qwen3 30B's expert, of few tiles";
+  EXPECT_EQ(of_gate_up(7168, 2048), 17) << "DeepSeek V3's expert, of few tiles";
   EXPECT_EQ(of_gate_up(1152, 6912), 9) << "Gemma 3 1B";
   EXPECT_EQ(of_gate_up(1024, 3072), 9) << "Qwen3 0.6B, 13 MB";
 
@@ -59,6 +63,8 @@ TEST(FewTokens, AreDecodesUpToANumber) {
   EXPECT_EQ(of_down(7168, 18432), 5) << "DeepSeek V3's dense layers, of decode's rounds 0.85";
   EXPECT_EQ(of_down(5120, 25600), 5) << "Qwen3 32B, of decode's rounds 0.81";
   EXPECT_EQ(of_down(896, 4864), 9) << "Qwen2.5 0.5B, 9 MB";
+  EXPECT_EQ(of_down(960, 2560), 17) << "SmolLM2 360M, short sums";
+  EXPECT_EQ(of_down(7168, 2048), 17) << "DeepSeek V3's expert, short sums";
 }
 
 // Weights that are settled have no kernels in parts.
