@@ -95,9 +95,9 @@ bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clu
 
 // Fitted to an H200's times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
 // (results/h200/sm90_tiles.json; fit_sm90_cost_model): on average 2.8 % off, and with those of 32 and 64 tokens the
-// choice within 3 % of the best kernel in 95.9 % of the cells, to 95 of which the test MeasuredChoice holds it. The
-// rates of tiles of 64 were fitted to these and to whole mlps (results/h200/few_widths_trial.json). Only box_seconds is
-// of elsewhere: 24 boxes took a k-step of 2.0 us when one thread brought them all.
+// choice within 3 % of the best kernel in 96.5 % of the cells, to 95 of which the test MeasuredChoice holds it. The
+// rates of tiles for up to 128 tokens were fitted to these and to whole mlps. Only box_seconds is of elsewhere: 24
+// boxes took a k-step of 2.0 us when one thread brought them all.
 constexpr Figures h200_figures{.fixed_seconds = 3e-6,
                                .cluster_seconds = 0.65e-6,
                                .exchange_seconds = 1.6e-6,

@@ -5,34 +5,35 @@
 namespace gatefold::cuda::sm90 {
 
 // gate_up. The rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
-// cost_model.cpp. Those with divided sums are not: no cell that 128x128 is near the best in has arithmetic for a
-// bound, and it reaches 607 where it has (12288 x 28672, 768 tokens).
+// cost_model.cpp; of tiles for up to 128 tokens to whole mlps too, in which clusters of four cost more than alone
+// (results/h200/up_to_128_trial.json). Those with divided sums are not: no cell that 128x128 is
+// near the best in has arithmetic for a bound, and it reaches 607 where it has (12288 x 28672, 768 tokens).
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(742.5),   kernel_of<tile_256x208, E, Product::gate_up>(736.5),
     kernel_of<tile_256x192, E, Product::gate_up>(727.0),   kernel_of<both_320x128, E, Product::gate_up>(694.5),
     kernel_of<single_256x128, E, Product::gate_up>(721.0), kernel_of<tile_128x192, E, Product::gate_up>(707.5),
-    kernel_of<tile_128x160, E, Product::gate_up>(702.5),   kernel_of<row_128x224, E, Product::gate_up>(668.5),
-    kernel_of<row_128x208, E, Product::gate_up>(688.5),    kernel_of<row_128x144, E, Product::gate_up>(675.0),
-    kernel_of<single_128x192, E, Product::gate_up>(673.0), kernel_of<single_128x160, E, Product::gate_up>(640.5),
-    kernel_of<single_128x128, E, Product::gate_up>(644.0), kernel_of<single_128x96, E, Product::gate_up>(592.5),
-    kernel_of<single_128x64, E, Product::gate_up>(438.5),  kernel_of<split_128x128, E, Product::gate_up>(640.0),
-    kernel_of<split_128x64, E, Product::gate_up>(476.0),   kernel_of<single_80x128, E, Product::gate_up>(543.0),
-    kernel_of<tile_96x128, E, Product::gate_up>(616.0),    kernel_of<four_96x128, E, Product::gate_up>(670.0),
+    kernel_of<tile_128x160, E, Product::gate_up>(702.5),   kernel_of<row_128x224, E, Product::gate_up>(640.0),
+    kernel_of<row_128x208, E, Product::gate_up>(638.0),    kernel_of<row_128x144, E, Product::gate_up>(661.5),
+    kernel_of<single_128x192, E, Product::gate_up>(666.0), kernel_of<single_128x160, E, Product::gate_up>(640.5),
+    kernel_of<single_128x128, E, Product::gate_up>(617.5), kernel_of<single_128x96, E, Product::gate_up>(573.0),
+    kernel_of<single_128x64, E, Product::gate_up>(403.0),  kernel_of<split_128x128, E, Product::gate_up>(669.0),
+    kernel_of<split_128x64, E, Product::gate_up>(476.0),   kernel_of<single_80x128, E, Product::gate_up>(478.0),
+    kernel_of<tile_96x128, E, Product::gate_up>(568.0),    kernel_of<four_96x128, E, Product::gate_up>(588.0),
     kernel_of<tile_160x128, E, Product::gate_up>(681.5),   kernel_of<four_160x128, E, Product::gate_up>(703.5),
     kernel_of<tile_192x128, E, Product::gate_up>(701.0),   kernel_of<four_208x128, E, Product::gate_up>(718.5),
-    kernel_of<tile_128x176, E, Product::gate_up>(694.0),   kernel_of<tile_72x192, E, Product::gate_up>(534.5),
-    kernel_of<half_80x192, E, Product::gate_up>(654.0),    kernel_of<half_96x192, E, Product::gate_up>(673.0),
+    kernel_of<tile_128x176, E, Product::gate_up>(694.0),   kernel_of<tile_72x192, E, Product::gate_up>(477.0),
+    kernel_of<half_80x192, E, Product::gate_up>(649.5),    kernel_of<half_96x192, E, Product::gate_up>(679.5),
     kernel_of<half_104x192, E, Product::gate_up>(678.0),   kernel_of<three_192x192, E, Product::gate_up>(713.5),
-    kernel_of<three_208x192, E, Product::gate_up>(710.0),  kernel_of<four_80x128, E, Product::gate_up>(612.5),
+    kernel_of<three_208x192, E, Product::gate_up>(710.0),  kernel_of<four_80x128, E, Product::gate_up>(546.5),
     kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(701.0),
-    kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<strips_96x128, E, Product::gate_up>(597.0),
-    kernel_of<both_384x128, E, Product::gate_up>(727.0),   kernel_of<half_112x192, E, Product::gate_up>(684.0),
-    kernel_of<half_104x128, E, Product::gate_up>(650.0),   kernel_of<few_64x64, E, Product::gate_up>(615.0),
-    kernel_of<few_64x80, E, Product::gate_up>(680.0),      kernel_of<few_64x96, E, Product::gate_up>(632.5),
-    kernel_of<few_64x112, E, Product::gate_up>(692.5),     kernel_of<few_64x128, E, Product::gate_up>(662.5),
-    kernel_of<few_64x144, E, Product::gate_up>(697.5),     kernel_of<few_64x176, E, Product::gate_up>(705.0),
-    kernel_of<few_64x208, E, Product::gate_up>(697.5),
+    kernel_of<strips_208x128, E, Product::gate_up>(695.0), kernel_of<both_384x128, E, Product::gate_up>(727.0),
+    kernel_of<half_112x192, E, Product::gate_up>(704.5),   kernel_of<half_104x128, E, Product::gate_up>(651.5),
+    kernel_of<few_64x64, E, Product::gate_up>(615.0),      kernel_of<few_64x80, E, Product::gate_up>(680.0),
+    kernel_of<few_64x96, E, Product::gate_up>(632.5),      kernel_of<few_64x112, E, Product::gate_up>(692.5),
+    kernel_of<few_64x128, E, Product::gate_up>(662.5),     kernel_of<few_64x144, E, Product::gate_up>(697.5),
+    kernel_of<few_64x176, E, Product::gate_up>(705.0),     kernel_of<few_64x208, E, Product::gate_up>(697.5),
+    kernel_of<tile_128x112, E, Product::gate_up>(622.5),
 };
 
 }  // namespace gatefold::cuda::sm90
