@@ -7,7 +7,7 @@
 
 // Who takes few tokens on compute capability 9.0: decode the fewest where its tiles fill their rounds, sm90_decode
 // beyond, and sm90 from some number on, which hangs on the weights. Measured on H200s, a whole mlp or its products of
-// 33 sizes with 1 to 64 tokens (docs/kernels/decode_log.md, docs/kernels/sm90_down_log.md).
+// 41 sizes with 1 to 64 tokens (docs/kernels/decode_log.md, docs/kernels/sm90_down_log.md).
 namespace gatefold::cuda {
 
 // The most tokens for which decode is chosen, where nothing before it is.
