@@ -105,8 +105,7 @@ struct FewTokens {
   static std::int64_t first_of_sm90_of_gemm(const Problem& p) {
     const std::int64_t weights = weight_bytes(p);
     if (p.hidden_size >= 1024 && (in_parts(p) || clusters_leave_many_idle(p))) {
-      if (has_short_sums(p)) return most_tokens_of_decode + 1;
-      return weights >= 20 * megabyte ? first_beyond_decode_of_gemm(p) : first_beyond_decode;
+      return weights >= 20 * megabyte || has_short_sums(p) ? first_beyond_decode_of_gemm(p) : first_beyond_decode;
     }
     return in_quarters(p) || weights >= 1500 * megabyte ? 65 : 33;
   }

@@ -4,10 +4,10 @@
 
 namespace gatefold::cuda::sm90 {
 
-// gate_up. The rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, together with the constants of
+// gate_up. The rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, with the constants of
 // cost_model.cpp; of tiles for up to 128 tokens to whole mlps too, in which clusters of four cost more than alone
-// (results/h200/up_to_128_trial.json). Those with divided sums are not: no cell that 128x128 is
-// near the best in has arithmetic for a bound, and it reaches 607 where it has (12288 x 28672, 768 tokens).
+// (results/h200/up_to_128_trial.json). That of divided 128x128 is of 7168 x 2048 with 160 and 192 tokens, which no
+// arithmetic bounds; where it does (12288 x 28672, 768 tokens) the kernel reaches 607.
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(742.5),   kernel_of<tile_256x208, E, Product::gate_up>(736.5),
