@@ -2,7 +2,7 @@
 """Every kernel that can take a down-projection on a GPU, against torch.mm, in one process and in rounds.
 
     bench/gemm_kernels.py --library build/release/src/libgatefold.so [--models llama3.1-8b,..] [--tokens 72,128,..]
-                          [--kernels all|chosen] [--seconds 60] [--json FILE]
+                          [--kernels all|chosen|EXPRESSION] [--seconds 60] [--json FILE]
 
 y [T, D] = h [T, F] . w_down [D, F]^T in bf16, by gatefold_run, in CUDA graphs that go through as many layers' weights as
 make 400 MB, so that these come from memory. For each cell: torch's time, what Gatefold chooses, and its kernels one by
@@ -14,6 +14,7 @@ import ctypes
 import datetime
 import json
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -135,7 +136,7 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--models", default="llama3.2-1b,llama3.1-8b,llama3.1-70b,qwen3-14b,gemma2-9b,llama3.1-405b")
     parser.add_argument("--tokens", default="72,96,128,160,192,256,320,384,512,640,768,1024")
-    parser.add_argument("--kernels", choices=("all", "chosen"), default="all")
+    parser.add_argument("--kernels", default="all", help="all, chosen, or a regular expression that names match")
     parser.add_argument("--seconds", type=float, default=600.0, help="begin no further cell after so many")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -148,8 +149,9 @@ def main():
         layers = max(2, -(-400_000_000 // (2 * depth * columns)))
         weights = [torch.randn(columns, depth, device="cuda", dtype=torch.bfloat16) * depth**-0.5 for _ in range(layers)]
         names = [""]
-        if options.kernels == "all":
-            names += Gemm(library, depth, columns, "").kernels()
+        if options.kernels != "chosen":
+            expression = "" if options.kernels == "all" else options.kernels
+            names += [name for name in Gemm(library, depth, columns, "").kernels() if re.search(expression, name)]
         for tokens in map(int, options.tokens.split(",")):
             if time.monotonic() - begun > options.seconds:
                 break

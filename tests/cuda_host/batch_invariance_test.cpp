@@ -121,14 +121,30 @@ TEST(BatchInvariantSums, AreDividedWhereColumnsAreFew) {
 TEST(BatchInvariantSums, AreWhatMakesAKernelFit) {
   const auto names = [](const Problem& problem) { return sm90_products()->kernels(problem); };
   EXPECT_EQ(names(invariant(plain_problem(14336, 4096))),
-            (std::vector<std::string>{"128x128 cluster 1x1 split-K 2", "128x64 cluster 1x1 split-K 2",
-                                      "64x64 cluster 1x1 split-K in parts", "64x80 cluster 1x1 split-K in parts",
-                                      "64x96 cluster 1x1 split-K in parts", "64x112 cluster 1x1 split-K in parts",
-                                      "64x128 cluster 1x1 split-K in parts", "128x64 cluster 1x1 split-K in parts",
-                                      "128x80 cluster 1x1 split-K in parts", "128x96 cluster 1x1 split-K in parts",
-                                      "128x112 cluster 1x1 split-K in parts", "128x128 cluster 1x1 split-K in parts",
-                                      "128x128 cluster 2x1 split-K in parts", "128x192 cluster 2x1 split-K in parts",
-                                      "128x128 cluster 2x1 adding parts", "128x192 cluster 2x1 adding parts"}));
+            (std::vector<std::string>{"128x128 cluster 1x1 split-K 2",
+                                      "128x64 cluster 1x1 split-K 2",
+                                      "64x64 cluster 1x1 split-K in parts",
+                                      "64x80 cluster 1x1 split-K in parts",
+                                      "64x96 cluster 1x1 split-K in parts",
+                                      "64x112 cluster 1x1 split-K in parts",
+                                      "64x128 cluster 1x1 split-K in parts",
+                                      "128x64 cluster 1x1 split-K in parts",
+                                      "128x80 cluster 1x1 split-K in parts",
+                                      "128x96 cluster 1x1 split-K in parts",
+                                      "128x112 cluster 1x1 split-K in parts",
+                                      "128x128 cluster 1x1 split-K in parts",
+                                      "128x128 cluster 2x1 split-K in parts",
+                                      "128x192 cluster 2x1 split-K in parts",
+                                      "160x128 cluster 1x1 swap-AB split-K in parts",
+                                      "192x128 cluster 1x1 swap-AB split-K in parts",
+                                      "224x128 cluster 1x1 swap-AB split-K in parts",
+                                      "256x128 cluster 1x1 swap-AB split-K in parts",
+                                      "160x128 cluster 2x1 swap-AB split-K in parts",
+                                      "160x64 cluster 1x1 swap-AB split-K in parts",
+                                      "192x64 cluster 1x1 swap-AB split-K in parts",
+                                      "320x128 cluster 1x2 swap-AB split-K in parts",
+                                      "128x128 cluster 2x1 adding parts",
+                                      "128x192 cluster 2x1 adding parts"}));
   for (const std::string& name : names(invariant(plain_problem(53248, 16384)))) {
     EXPECT_EQ(name.find("split"), std::string::npos) << name;
     EXPECT_EQ(name.find("parts"), std::string::npos) << name;

@@ -68,6 +68,43 @@ TEST(Parts, AreOneRoundAndEachHasSums) {
   }
 }
 
+// Each k-step is one part's, and no other is: parts have them by turns, or in a row where sums are long or must be the
+// same in any batch.
+TEST(Parts, HaveEachKStepOnce) {
+  std::vector<Problem> problems(std::begin(divided_problems), std::end(divided_problems));
+  problems.push_back(plain_problem(28672, 5120));
+  for (const Problem& problem : divided_problems) {
+    problems.push_back(problem);
+    problems.back().batch_invariant = true;
+  }
+  bool in_a_row = false, by_turns = false;
+  for (const Problem& problem : problems) {
+    for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+      const Config& c = kernel.config;
+      for (const std::int64_t tokens : {1, 65, 160, 321}) {
+        SCOPED_TRACE(testing::Message() << name(c) << ", " << tokens << " tokens, " << problem.hidden_size << " x "
+                                        << problem.intermediate_size);
+        const Geometry g = geometry_of(c, problem, tokens, h200.clusters(c));
+        const std::int32_t parts = g.n_tiles / g.part_tiles;
+        const std::int64_t steps = ceil_div(problem.hidden_size, c.tile_k());
+        std::vector<int> times(static_cast<std::size_t>(steps));
+        for (std::int32_t part = 0; part < parts; ++part) {
+          for (std::int32_t step = 0; step < g.k_steps; ++step) {
+            const std::int64_t at = part * g.part_offset + std::int64_t{step} * g.part_stride;
+            if (at < steps) ++times[static_cast<std::size_t>(at)];
+          }
+        }
+        EXPECT_EQ(std::ranges::count(times, 1), steps);
+        in_a_row = in_a_row || (parts > 1 && g.part_stride == 1);
+        by_turns = by_turns || g.part_stride > 1;
+        EXPECT_TRUE(g.part_stride == 1 || !problem.batch_invariant);
+      }
+    }
+  }
+  EXPECT_TRUE(in_a_row);
+  EXPECT_TRUE(by_turns);
+}
+
 // What a run writes to the workspace lies in it, on every device; more tokens never ask for less.
 TEST(Parts, LieInTheWorkspace) {
   for (const Problem& problem : divided_problems) {

@@ -35,8 +35,8 @@ struct Config {
   // With swap_ab, of gate_up: eight rows of gate and eight of up by turns, so that 64 have both halves of 32 columns,
   // and tile_n is any multiple of 64. Tokens are any multiple of 8.
   bool alternating = false;
-  // Of alternating tiles: warpgroups together have each some of the tokens and all weight rows of a tile. Without, each
-  // has some of the weight rows and all tokens.
+  // Of alternating tiles, and with swap_ab of parts: warpgroups together have each some of the tokens and all weight
+  // rows of a tile. Without, each has some of the weight rows and all tokens.
   bool tokens_divided = false;
   Feed feed = Feed::producers;
   int split_k = 1;  // thread blocks that divide the columns of x and of the weights among them (reduction.cuh)

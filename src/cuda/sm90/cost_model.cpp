@@ -82,9 +82,8 @@ double seconds_gained_by_strips(const Config& c, double arithmetic) {
   return c.may_narrow() && c.pingpong() ? share * std::max(0.0, arithmetic - from) : 0.0;
 }
 
-// Whether a kernel is meant for so many tokens, and one that divides the sums into parts for the problem.
+// Whether a kernel is for the problem: one that divides the sums into parts or adds them up may not be.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
-  if (!is_meant_for(c, tokens)) return false;
   if (c.adds_parts) return problem.batch_invariant;
   if (c.product != Product::parts) return true;
   const std::int32_t parts = parts_of(c, problem, tokens, clusters);
@@ -193,14 +192,20 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,
                      const Machine& machine) {
-  return fastest(
-      kernels,
-      [&](const Kernel& kernel) {
-        const int clusters = machine.clusters(kernel.config);
-        if (clusters == 0 || !fits(kernel.config, problem)) return false;
-        return kernels.size() == 1 || suits(kernel.config, problem, tokens, clusters);  // by request: all do
-      },
-      [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
+  const auto fastest_of = [&](auto is_for) {
+    return fastest(
+        kernels,
+        [&](const Kernel& kernel) {
+          const Config& c = kernel.config;
+          const int clusters = machine.clusters(c);
+          if (clusters == 0 || !fits(c, problem)) return false;
+          return kernels.size() == 1 ||
+                 (is_for(c, tokens) && suits(c, problem, tokens, clusters));  // by request: all do
+        },
+        [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
+  };
+  const Kernel* meant = fastest_of(is_meant_for);
+  return meant != nullptr ? meant : fastest_of(is_for_as_many);
 }
 
 }  // namespace gatefold::cuda::sm90

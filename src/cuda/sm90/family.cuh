@@ -40,7 +40,6 @@ inline constexpr Config tile_128x160{
 inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};
 inline constexpr Config row_128x208{.tile_m = 128, .tile_n = 208, .stages = 4, .cluster_n = 2};
 inline constexpr Config row_128x144{.tile_m = 128, .tile_n = 144, .stages = 6, .cluster_n = 2};
-inline constexpr Config row_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_n = 2};
 // 56 columns: 14336, 13824 and 21504 are 256, 247 and 384 tiles, 1.94, 1.87 and 2.91 rounds of 132.
 inline constexpr Config tile_128x112{
     .tile_m = 128, .tile_n = 112, .stages = 6, .cluster_n = 2, .schedule = Schedule::pingpong};

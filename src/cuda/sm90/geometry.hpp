@@ -50,6 +50,10 @@ struct Geometry {
   std::int32_t leg_end;
   std::int32_t part_tiles;  // of n_tiles, those of one part of the sums
   std::int32_t part_steps;  // of k_steps, those of one part of the sums: all, but for Config::adds_parts
+  // Of Product::parts: from a part's first k-step to the next part's, and from a k-step of a part to its next. A part
+  // has k_steps in a row, or the parts take k-steps by turns.
+  std::int32_t part_offset;
+  std::int32_t part_stride;
 
   // A turn that no product reaches.
   static constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();

@@ -178,7 +178,8 @@ __global__ __launch_bounds__(Shape::config.threads(),
   static_assert(config.has_producers() ||
                 (!config.pingpong() && config.swap_ab == config.alternating && config.cluster_m == 1));
   static_assert(!config.alternating || (config.swap_ab && config.product == Product::gate_up));
-  static_assert(!config.tokens_divided || (config.alternating && !config.pingpong()));
+  static_assert(!config.tokens_divided ||
+                ((config.alternating || config.product == Product::parts) && config.swap_ab && !config.pingpong()));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.has_producers() &&
                                         !config.pingpong() && !config.swap_ab && config.tiles_per_cluster() == 1));
   static_assert(!config.has_producers() ||

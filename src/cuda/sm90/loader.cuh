@@ -95,7 +95,7 @@ class Loader {
             .bytes = (rows_in(brought, tile) + weight_rows(tile)) * bytes_of_a_row,
             .strip_row = strip_row(row),
             .rows_there = has_strip(tile, strip()) ? rows_from(row) : 0,
-            .first_step = tile.part * geometry_.k_steps};
+            .first_step = tile.part * geometry_.part_offset};
   }
 
   __device__ bool brings_tokens() const { return load_ == Load::tokens; }
@@ -188,7 +188,9 @@ class Loader {
 
   // Where a k-step of this block's begins. Those past column D, of the last block or part, are zeros.
   __device__ int column_of(const TileBoxes& tile, int step) const {
-    if constexpr (config.product == Product::parts) return (tile.first_step + step) * config.tile_k();
+    if constexpr (config.product == Product::parts) {
+      return (tile.first_step + step * geometry_.part_stride) * config.tile_k();
+    }
     const int first = config.split_k > 1 ? static_cast<int>(place_.k) * geometry_.k_steps : 0;
     return (first + step) * config.tile_k();
   }

@@ -101,6 +101,31 @@ inline constexpr Config parts_128x80{.tile_m = 128, .tile_n = 80, .stages = 8};
 inline constexpr Config parts_128x96{.tile_m = 128, .tile_n = 96, .stages = 7};
 inline constexpr Config parts_128x112{.tile_m = 128, .tile_n = 112, .stages = 7};
 inline constexpr Config parts_128x128{.tile_m = 128, .tile_n = 128, .stages = 6};
+// From 129 tokens on, all of them in one tile, or up to 320 in two that share the weights: weight rows are the rows of
+// the wgmma, so that a tile is as wide as the tokens need. Four parts of Llama 8B's 32 tiles of 128 columns are 128
+// blocks: 41.3 us with 136 tokens, where two blocks for each of 64 tiles of 128 tokens, half of them nearly empty,
+// take 47.1.
+constexpr Config parts_swap_ab(int tile_m, int stages, int cluster_m = 1) {
+  return {.tile_m = tile_m, .tile_n = 128, .stages = stages, .cluster_m = cluster_m, .swap_ab = true};
+}
+inline constexpr Config parts_160x128 = parts_swap_ab(160, 6);
+inline constexpr Config parts_192x128 = parts_swap_ab(192, 5);
+inline constexpr Config parts_224x128 = parts_swap_ab(224, 5);
+inline constexpr Config parts_256x128 = parts_swap_ab(256, 4);
+inline constexpr Config parts_rows_160x128 = parts_swap_ab(160, 6, 2);
+// Each warpgroup has half of the tokens and all columns: of 64, which are half as many parts of few columns, or of more
+// tokens than a wgmma is wide, 4608 and 5120 columns in three parts.
+constexpr Config parts_tokens_divided(int tile_m, int tile_n, int stages, int cluster_n) {
+  return {.tile_m = tile_m,
+          .tile_n = tile_n,
+          .stages = stages,
+          .cluster_n = cluster_n,
+          .swap_ab = true,
+          .tokens_divided = true};
+}
+inline constexpr Config parts_160x64 = parts_tokens_divided(160, 64, 7, 1);
+inline constexpr Config parts_192x64 = parts_tokens_divided(192, 64, 7, 1);
+inline constexpr Config parts_320x128 = parts_tokens_divided(320, 128, 4, 2);
 inline constexpr Config parts_rows_128x128{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster_m = 2};
 inline constexpr Config parts_rows_128x192{.tile_m = 128, .tile_n = 192, .stages = 5, .cluster_m = 2};
 
@@ -118,6 +143,10 @@ constexpr std::array kernels_in_parts{
     kernel_in_parts<parts_128x80, E>(508.0),       kernel_in_parts<parts_128x96, E>(511.0),
     kernel_in_parts<parts_128x112, E>(530.0),      kernel_in_parts<parts_128x128, E>(540.0),
     kernel_in_parts<parts_rows_128x128, E>(720.0), kernel_in_parts<parts_rows_128x192, E>(700.0),
+    kernel_in_parts<parts_160x128, E>(600.0),      kernel_in_parts<parts_192x128, E>(640.0),
+    kernel_in_parts<parts_224x128, E>(675.0),      kernel_in_parts<parts_256x128, E>(640.0),
+    kernel_in_parts<parts_rows_160x128, E>(670.0), kernel_in_parts<parts_160x64, E>(640.0),
+    kernel_in_parts<parts_192x64, E>(690.0),       kernel_in_parts<parts_320x128, E>(607.0),
 };
 
 }  // namespace gatefold::cuda::sm90

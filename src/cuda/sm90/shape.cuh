@@ -61,6 +61,10 @@ struct EpilogueOf<Product::parts, false, config, Element> {
   using Type = PartsEpilogue<config>;
 };
 template <Config config, class Element>
+struct EpilogueOf<Product::parts, true, config, Element> {
+  using Type = SwapAbPartsEpilogue<config>;
+};
+template <Config config, class Element>
 struct EpilogueOf<Product::gated_by_memory, false, config, Element> {
   using Type = GateTileEpilogue<config, Element>;
 };
