@@ -64,7 +64,9 @@ double epilogue_parts(const Config& c) {
 // to an H200's times of the kernels that divide sums, on the down-projections of ten models with 16 to 512 tokens: the
 // choice among these, sums in two parts among them, was within 3 % of the best in 91 of 110 cells, 1.4 % off on
 // average. The rates of those for one row of tiles are such that, wherever several widths were tried in an mlp with 12
-// to 72 tokens (43 cells of results/h200/down_parts_trial.json), the choice is within 1 % of the best.
+// to 72 tokens (43 cells of results/h200/down_parts_trial.json), the choice is within 1 % of the best; those of swap-AB
+// tiles such that among all of gemm's kernels, alone, it is 0.5 % off in the mean of 80 cells of 136 to 512 tokens
+// (results/h200/down_129_to_384_trial.json).
 constexpr double seconds_per_part = 0.25e-6;
 constexpr double sums_per_second = 2.2e12 / sizeof(float);
 
