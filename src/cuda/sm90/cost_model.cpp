@@ -207,7 +207,7 @@ const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, st
         [&](const Kernel& kernel) { return estimated_seconds(kernel, problem, tokens, machine); });
   };
   const Kernel* meant = fastest_of(is_meant_for);
-  return meant != nullptr ? meant : fastest_of(is_for_as_many);
+  return meant != nullptr ? meant : fastest_of(is_acceptable_for);  // of a layout that few kernels take
 }
 
 }  // namespace gatefold::cuda::sm90

@@ -31,18 +31,18 @@ bool fits_layout(const Config& config, const Problem& problem);
 // a batch-invariant problem: are its sums divided as every other kernel's?
 bool fits(const Config& config, const Problem& problem);
 
-// Is a kernel for so many tokens? Those for one row of tiles are for what fits one: every row more would bring all
+// May a kernel be chosen for so many tokens? One for one row of tiles for what fits one: every row more would bring all
 // weights. By request each takes any number.
-constexpr bool is_for_as_many(const Config& config, std::int64_t tokens) {
+constexpr bool is_acceptable_for(const Config& config, std::int64_t tokens) {
   return !config.for_one_row() || tokens <= config.tile_m;
 }
 
-// Does no other serve so many better? Kernels whose blocks share weights are for more than one row of tiles: of a
+// Is it among those that are chosen first? Kernels whose blocks share weights are for more than one row of tiles: of a
 // single one a block of each cluster has the tokens, and the others none. Parts of swap-AB tiles are for more than 128
 // tokens, up to which tiles of as few leave room for more slots.
 constexpr bool is_meant_for(const Config& config, std::int64_t tokens) {
   const bool wide_parts = config.product == Product::parts && config.swap_ab;
-  return is_for_as_many(config, tokens) && (config.cluster_m == 1 || tokens > config.tile_m) &&
+  return is_acceptable_for(config, tokens) && (config.cluster_m == 1 || tokens > config.tile_m) &&
          (!wide_parts || tokens > 128);
 }
 
