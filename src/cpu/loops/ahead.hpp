@@ -6,9 +6,9 @@
 namespace gatefold::cpu {
 namespace {
 
-// How rows that come from memory are asked for ahead of their use: into which cache, how far ahead of a row's own use,
-// and from how many tiles of tokens on by those after the first. What is asked for into a first-level cache of 32 KiB,
-// of which x takes 24, drives x out of it (docs/kernels/cpu_log.md).
+// How rows that come from memory are asked for ahead of their use: into which cache, and how far ahead of a row's own
+// use. What is asked for into a first-level cache of 32 KiB, of which x takes 24, drives x out of it
+// (docs/kernels/cpu_log.md).
 template <class Policy>
 struct Fetched : Policy {
   static constexpr std::int64_t stored_bytes = sizeof(typename Policy::Element);
@@ -17,13 +17,11 @@ template <class Policy>
 struct FetchedToFirstLevel : Fetched<Policy> {
   static constexpr int fetch_locality = 3;
   static constexpr std::int64_t lead_bytes = 1024;
-  static constexpr std::int64_t asking_from = 4;
 };
 template <class Policy>
 struct FetchedToSecondLevel : Fetched<Policy> {
   static constexpr int fetch_locality = 2;
   static constexpr std::int64_t lead_bytes = 2048;
-  static constexpr std::int64_t asking_from = 2;
 };
 
 // How far ahead of its use a line is asked for where rows are read from memory.

@@ -105,11 +105,10 @@ GATEFOLD_LOOP std::int64_t passes_of(const PanelProduct& p) {
   return (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
 }
 
-// Passes that ask for later rows.
+// Passes that ask for later rows: all but one that reads rows in streams.
 template <class Policy>
 GATEFOLD_LOOP std::int64_t asking_passes(std::int64_t passes) {
-  if (!first_in_streams<Policy>) return passes;
-  return passes >= Policy::asking_from ? passes - 1 : 0;
+  return first_in_streams<Policy> ? passes - 1 : passes;
 }
 
 template <class Policy>
