@@ -49,6 +49,11 @@ struct Problem {
   bool weights_settled = false;
   std::int64_t chunk_tokens = 0;  // mlp: computed so many tokens at a time; 0: all at once
   bool batch_invariant = false;   // the same bits for a row in any batch
+  // CPU: gate_up's output, or gemm's x, is an mlp's h, which passes between the same kernel's two products alone: it
+  // may have that kernel's own order. No description asks for it.
+  bool own_h = false;
+  // Of such a gate_up: Operands::spare is given, and has room for the elements of x's rows.
+  bool has_spare = false;
 };
 
 // Validated pointers of one run: gatefold_args, in bytes. For packed layouts `up` is null and `gate` holds both halves.
@@ -67,6 +72,7 @@ struct Operands {
   const std::byte* gate_bias = nullptr;  // null where the problem has none
   const std::byte* up_bias = nullptr;
   const std::byte* down_bias = nullptr;
+  std::byte* spare = nullptr;        // may be written until the run ends: an mlp's y, which is not there yet
   const float* row_scale = nullptr;  // [tokens]: each token's sums are multiplied by its own, before any bias
   // CUDA: the kernel before this run's in the stream writes none of the weights, and begun only when all before it had
   // ended. So they may be read before that kernel has ended (Executor::holds_back_the_next).

@@ -117,20 +117,15 @@ const Features& features() {
   return found;
 }
 
-std::int64_t first_level_cache_bytes() {
+Caches core_caches() {
+  Caches found;
 #ifdef _SC_LEVEL1_DCACHE_SIZE
-  return std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0L);
-#else
-  return 0;
+  found.first_level = std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0L);
 #endif
-}
-
-std::int64_t second_level_cache_bytes() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
-  return std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), 0L);
-#else
-  return 0;
+  found.second_level = std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), 0L);
 #endif
+  return found;
 }
 
 gatefold_device_info device_info() {

@@ -19,8 +19,11 @@ struct Features {
 };
 const Features& features();
 
-// The first-level data cache of a core, and its second-level cache; 0: not known.
-std::int64_t first_level_cache_bytes();
-std::int64_t second_level_cache_bytes();
+// Bytes of a core's first-level data cache and of its second-level cache; 0: not known.
+struct Caches {
+  std::int64_t first_level = 0;
+  std::int64_t second_level = 0;
+};
+Caches core_caches();
 
 }  // namespace gatefold::cpu

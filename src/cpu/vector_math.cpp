@@ -222,7 +222,10 @@ void widen(const std::byte* in, DType dtype, std::int64_t count, float* out) {
 
 void narrow(const float* in, DType dtype, std::int64_t count, std::byte* out) {
   switch (dtype) {
-    case DType::fp32: std::memcpy(out, in, static_cast<std::size_t>(count) * sizeof(float)); break;
+    case DType::fp32:
+      if (out != reinterpret_cast<const std::byte*>(in))
+        std::memmove(out, in, static_cast<std::size_t>(count) * sizeof(float));
+      break;
     case DType::fp16: copies().narrow_fp16(in, count, out); break;
     case DType::bf16: copies().narrow_bf16(in, count, out); break;
   }

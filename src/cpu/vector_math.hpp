@@ -12,7 +12,7 @@ namespace gatefold::cpu {
 // fp32, fp16 or bf16 -> fp32.
 void widen(const std::byte* in, DType dtype, std::int64_t count, float* out);
 
-// fp32 -> fp32, fp16 or bf16, to nearest even.
+// fp32 -> fp32, fp16 or bf16, to nearest even. `out` may begin where `in` does.
 void narrow(const float* in, DType dtype, std::int64_t count, std::byte* out);
 
 // out = act(gate); for swiglu_clamped g' * sigma(alpha g').

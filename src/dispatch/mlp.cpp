@@ -1,13 +1,16 @@
 #include "dispatch/mlp.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "core/arithmetic.hpp"
 #include "core/row_stride.hpp"
 #if GATEFOLD_WITH_CUDA
 #include "cuda/common/executor.hpp"
 #endif
 #include "dispatch/registry.hpp"
+#include "dispatch/selection.hpp"
 #include "dispatch/steps.hpp"
 
 namespace gatefold {
@@ -19,7 +22,18 @@ constexpr std::size_t h = 0;  // the one buffer between the steps, [tokens, F]
 std::int64_t ld_h(const Problem& mlp) {
   if (mlp.device != Device::cpu) return mlp.intermediate_size;
   const std::int64_t element = size_of(mlp.types.out);
-  return spread_stride(mlp.intermediate_size * element) / element;
+  const std::int64_t lines = ceil_div(mlp.intermediate_size * element, cache_line_bytes);
+  return spread_stride(lines * cache_line_bytes) / element;
+}
+
+// Whether both steps go by the same list, so that what one leaves for the other is between them.
+bool owns_h(const Problem& mlp) {
+  if (mlp.device != Device::cpu) return false;
+  std::string gate_up;
+  std::string gemm;
+  throw_if_failed(forced_by_environment(Op::gate_up, mlp.device, gate_up));
+  throw_if_failed(forced_by_environment(Op::gemm, mlp.device, gemm));
+  return gate_up == gemm;
 }
 
 Problem gate_up_of(const Problem& mlp) {
@@ -27,6 +41,8 @@ Problem gate_up_of(const Problem& mlp) {
   problem.op = Op::gate_up;
   problem.ld_down = 0;
   problem.ld_out = ld_h(mlp);
+  problem.own_h = owns_h(mlp);
+  problem.has_spare = problem.own_h && mlp.ld_out == mlp.hidden_size;
   problem.biases.down = false;
   problem.chunk_tokens = 0;
   return problem;
@@ -37,6 +53,7 @@ Operands operands_of_gate_up(const Operands& whole, const Buffers& buffers) {
   operands.down = nullptr;
   operands.down_bias = nullptr;
   operands.out = buffers[h];
+  operands.spare = whole.out;
   return operands;
 }
 
@@ -49,6 +66,7 @@ Problem down_of(const Problem& mlp) {
   problem.hidden_size = mlp.intermediate_size;
   problem.intermediate_size = mlp.hidden_size;
   problem.ld_x = ld_h(mlp);
+  problem.own_h = owns_h(mlp);
   problem.ld_up = mlp.ld_down;
   problem.ld_out = mlp.ld_out;
   problem.biases.up = mlp.biases.down;

@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "ops/targets.hpp"
 
 // What a caller gets who forces nothing.
@@ -37,6 +39,18 @@ TEST_P(Choice, IsRightAndListed) {
       EXPECT_EQ(candidate.name, plan.implementation(tokens));
     }
     EXPECT_EQ(chosen, 1);
+  }
+}
+
+// One step of an mlp by another implementation than the other: what passes between them has neither one's own order.
+TEST_P(Choice, IsRightWhereOneStepIsForced) {
+  if (GetParam().op != GATEFOLD_OP_MLP || device_memory().device() != GATEFOLD_DEVICE_CPU) return;
+  for (const char* forced : {"gate_up=reference", "gemm=reference", "gate_up=loops:portable"}) {
+    SCOPED_TRACE(forced);
+    setenv("GATEFOLD_IMPL", forced, 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs
+    Random random = test_random();
+    expect_right(spec(131, 40, 2083), random);
+    unsetenv("GATEFOLD_IMPL");  // NOLINT(concurrency-mt-unsafe)
   }
 }
 

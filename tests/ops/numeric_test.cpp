@@ -108,8 +108,13 @@ TEST_P(Numeric, ManyTokensOfLongSums) {
   struct Size {
     std::int64_t T, D, F;
   };
-  for (const auto& [T, D, F] :
-       {Size{64, 1024, 64}, {77, 1031, 150}, {97, 1056, 129}, {130, 2080, 96}, {131, 1024, 97}}) {
+  for (const auto& [T, D, F] : {Size{64, 1024, 64},
+                                {77, 1031, 150},
+                                {97, 1056, 129},
+                                {130, 2080, 96},
+                                {131, 1024, 97},
+                                {193, 40, 2083},
+                                {401, 2051, 33}}) {
     expect_right(spec(T, D, F), random);
   }
   for (const std::int64_t T : {2049, 2100}) expect_right(spec(T, 40, 33), random);

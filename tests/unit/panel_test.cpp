@@ -1,21 +1,27 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
 #include "core/float16.hpp"
 #include "cpu/loops/kernel.hpp"
 
-// The loops over a panel (cpu/loops/nest.hpp), by every kernel that this machine can run. Of the two ways to ask for
-// rows ahead of their use a machine takes one, and by its caches it depends whether weights are widened; here all run.
+// The loops over a panel (cpu/loops/nest.hpp, avx512_outer.hpp), by every kernel that this machine can run. Of the two
+// ways to ask for rows ahead of their use a machine takes one, and by its caches it depends whether weights are widened
+// or operands packed; here all run.
 namespace gatefold::cpu {
 namespace {
 
-// Those that the template makes: the matrix unit's take packed tokens.
+// Those that the template makes: the matrix unit's take packed tokens alone.
 std::vector<const Kernel*> kernels_of(DType dtype) {
   std::vector<const Kernel*> kernels = kernels_for(dtype);
-  std::erase_if(kernels, [](const Kernel* kernel) { return kernel->packed_tokens > 0; });
+  std::erase_if(kernels, [](const Kernel* kernel) { return kernel->packed_tokens > 0 && kernel->outer.from == 0; });
   return kernels;
+}
+
+std::byte* aligned(std::vector<std::byte>& bytes) {
+  return bytes.data() + (64 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 64) % 64;
 }
 
 // Rows of sixteenths from -1 to 1: their products are 256ths, and sums of up to 2^16 of them are exact in fp32.
@@ -36,6 +42,12 @@ class Rows {
   std::int64_t stride() const { return stride_; }
   double at(std::int64_t r, std::int64_t k) const { return load(row(r), dtype_, k); }
 
+  Rows from(std::int64_t first) const {
+    Rows rest = *this;
+    rest.bytes_.erase(rest.bytes_.begin(), rest.bytes_.begin() + first * stride_);
+    return rest;  // whose pointers() are not to be used
+  }
+
  private:
   DType dtype_;
   std::int64_t stride_;  // bytes
@@ -49,12 +61,14 @@ INSTANTIATE_TEST_SUITE_P(All, Panel, testing::Values(DType::fp32, DType::fp16, D
 void expect_exact(const Kernel& kernel, PanelProduct panel, const Rows& weights, const Rows& x) {
   constexpr float untouched = -12345.0F;
   std::vector<float> sums(static_cast<std::size_t>(panel.row_count * panel.tokens + 1), untouched);
-  std::vector<std::byte> scratch(static_cast<std::size_t>(kernel.scratch_for(panel.widens, panel.row_count)) + 64);
+  const std::int64_t scratch_bytes =
+      panel.packed.groups > 0 ? kernel.outer.scratch_bytes : kernel.scratch_for(panel.widens, panel.row_count);
+  std::vector<std::byte> scratch(static_cast<std::size_t>(scratch_bytes) + 64);
   panel.rows = weights.pointers();
   panel.x = x.row(0);
   panel.x_stride = x.stride();
   panel.sums = sums.data();
-  panel.scratch = scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64) % 64;
+  panel.scratch = aligned(scratch);
   kernel.multiply(panel);
   EXPECT_EQ(sums.back(), untouched);
   for (std::int64_t r = 0; r < panel.row_count; ++r) {
@@ -64,7 +78,7 @@ void expect_exact(const Kernel& kernel, PanelProduct panel, const Rows& weights,
       ASSERT_EQ(sums[static_cast<std::size_t>((r / 4 * panel.tokens + t) * 4 + r % 4)], exact)
           << kernel.name << ", depth " << panel.depth << ", row " << r << " of " << panel.row_count << ", token " << t
           << " of " << panel.tokens << ", spares the first level: " << panel.spares_first_level
-          << ", widens: " << panel.widens;
+          << ", widens: " << panel.widens << ", groups: " << panel.packed.groups;
     }
   }
 }
@@ -99,6 +113,67 @@ TEST_P(Panel, SumsAreExactHoweverRowsAreRead) {
       }
     }
   }
+}
+
+// Some columns at a time, from the last to the first, as the items of an mlp's h come in any order.
+void pack(const Kernel& kernel, const Rows& x, std::int64_t depth, const PackedX& packed) {
+  for (std::int64_t group = 0; group < packed.groups; ++group) {
+    const std::int64_t first = group * kernel.packed_tokens;
+    const std::int64_t unit = 3 * kernel.outer.columns;
+    for (std::int64_t begin = (depth - 1) / unit * unit; begin >= 0; begin -= unit) {
+      kernel.pack({.x = x.row(first) + begin * size_of(kernel.dtype),
+                   .x_stride = x.stride(),
+                   .tokens = std::min(kernel.packed_tokens, packed.tokens - first),
+                   .begin = begin,
+                   .end = std::min(begin + unit, depth),
+                   .depth = depth,
+                   .packed = packed,
+                   .group = group});
+    }
+  }
+}
+
+TEST_P(Panel, OuterProductsAreExact) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  bool any = false;
+  for (const Kernel* kernel : kernels_of(GetParam())) {
+    if (kernel->outer.from == 0) continue;
+    any = true;
+    for (const std::int64_t depth : {1, 31, 300, 1024, 2048, 3100}) {
+      const std::int64_t line = 64 / size_of(GetParam());
+      const std::int64_t packed_row = (depth + line - 1) / line * 64;
+      for (const std::int64_t row_count : {4, 16, 60, 64, 68, 128}) {
+        const Rows weights(row_count, depth, depth + 3, GetParam(), random);
+        const Rows next(row_count, depth, depth, GetParam(), random);
+        for (const std::int64_t tokens : {1, 6, 7, 11, 12, 13, 24, 41}) {
+          const Rows x(tokens, depth, depth + 1, GetParam(), random);
+          // What lies behind the last token's last element is read, and counts nowhere: NaN.
+          std::vector<std::byte> bytes(static_cast<std::size_t>(tokens * packed_row) + 128, std::byte{0xff});
+          const PackedX packed{aligned(bytes), (tokens + kernel->packed_tokens - 1) / kernel->packed_tokens, tokens};
+          pack(*kernel, x, depth, packed);
+          for (const std::byte* at = packed.base + tokens * packed_row; at < &bytes.back(); ++at) {
+            ASSERT_EQ(*at, std::byte{0xff}) << "written behind " << tokens << " tokens of depth " << depth;
+          }
+          PanelProduct panel;
+          panel.row_count = row_count;
+          panel.tokens = tokens;
+          panel.depth = depth;
+          panel.packed = packed;
+          panel.next_rows = tokens % 2 == 0 ? next.pointers() : nullptr;
+          expect_exact(*kernel, panel, weights, x);
+          if (tokens <= kernel->packed_tokens) continue;
+          // From the second group on.
+          const Rows behind = x.from(kernel->packed_tokens);
+          panel.group = 1;
+          panel.tokens = tokens - kernel->packed_tokens;
+          expect_exact(*kernel, panel, weights, behind);
+        }
+      }
+    }
+  }
+  if (!any) GTEST_SKIP() << "no kernel of this machine has outer products of " << to_string(GetParam());
 }
 
 }  // namespace

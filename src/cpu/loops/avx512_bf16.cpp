@@ -1,4 +1,4 @@
-#include "cpu/loops/avx512_sums.hpp"
+#include "cpu/loops/avx512_outer.hpp"
 
 // bf16 by AVX-512 BF16: 32 products at a time, two of them added to each sum. They are rounded to nearest even;
 // subnormal factors count as 0.
@@ -23,7 +23,7 @@ struct Pairs : Avx512Sums {
   }
 };
 
-constexpr Kernel kernels[] = {make_kernel<Pairs>("avx512_bf16", DType::bf16)};
+constexpr Kernel kernels[] = {make_outer_kernel<Pairs>("avx512_bf16", DType::bf16, 128)};
 
 }  // namespace
 

@@ -21,8 +21,9 @@ constexpr std::int64_t most_sums = 69632;  // of both halves; 272 KiB stay in th
 // x as a kernel packs it: blocks of k, each with all groups of tokens one after the other, so that the tokens of a
 // panel lie together in every block.
 struct PackedX {
-  std::byte* base = nullptr;  // aligned to 64
-  std::int64_t groups = 0;    // of the whole run
+  std::byte* base = nullptr;  // aligned to 64, by outer products in any way
+  std::int64_t groups = 0;    // all that are packed together
+  std::int64_t tokens = 0;
 };
 
 struct PanelProduct {
@@ -45,12 +46,24 @@ struct PanelProduct {
 
 // x of one group, up to a kernel's packed_tokens, and where it is packed to.
 struct TokenPack {
-  const std::byte* x = nullptr;
+  const std::byte* x = nullptr;  // element `begin` of the first token
   std::int64_t x_stride = 0;
   std::int64_t tokens = 0;
+  std::int64_t begin = 0;  // elements [begin, end) of `depth`: all of them, or by outer products a part
+  std::int64_t end = 0;
   std::int64_t depth = 0;
   PackedX packed;
   std::int64_t group = 0;
+};
+
+// Outer products of packed operands (avx512_outer.hpp), which some kernels change to for many tokens. Sums have the
+// same bits.
+struct OuterProducts {
+  std::int64_t from = 0;     // tokens; 0: the kernel has none
+  std::int64_t terms = 0;    // of a sum, or more
+  std::int64_t rows = 0;     // of weights, packed together
+  std::int64_t columns = 0;  // x may be packed so many elements at a time
+  std::int64_t scratch_bytes = 0;
 };
 
 struct Kernel {
@@ -77,10 +90,12 @@ struct Kernel {
   // Up to so many tokens the next kernel of the list is faster, whose sums have other bits.
   std::int64_t few_tokens = 0;
 
-  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth).
+  // Where x is packed before it is multiplied: in groups of so many tokens, each of packed_bytes(depth). For outer
+  // products tokens take as many bytes as rows of whole lines, and those of the last group have no gaps between them.
   std::int64_t packed_tokens = 0;  // 0: x is read as it is
   std::int64_t (*packed_bytes)(std::int64_t depth) = nullptr;
   void (*pack)(const TokenPack& tokens) = nullptr;
+  OuterProducts outer{};
 };
 
 // Those that this machine can run with the element type, fastest first. The last needs nothing of the machine.

@@ -1,0 +1,248 @@
+#pragma once
+
+#include "cpu/loops/avx512_outer_pack.hpp"
+
+// Many tokens by AVX-512: outer products of 64 rows of weights, side by side in four vectors, and of 6 tokens' words.
+//
+//   for each block of k_block elements of the sums
+//     for each 64 rows of weights                     packed: [lane][position][64 rows], in the second-level cache
+//       for each group of 12 tokens                   packed: [lane][position][12 tokens]
+//         for each of 16 lanes                        16 KiB of weights and 3 of x: the first-level cache
+//           for each 6 tokens
+//             for each position: 24 accumulators (+)= weights[lane][position] * x[lane][position]
+//             add to another lane's sums that wait
+//
+// A tile holds the 16 lanes of a sum in one vector, and folds it at the end of every block. Here a vector holds one
+// lane of 16 rows' sums. The same products are added in the same order, and then the lanes in the order of the fold, so
+// that a sum has the same bits either way. But nothing is shuffled in the loops, weights come from the second-level
+// cache for 12 tokens, not for 6, and x in one run of memory (docs/kernels/cpu.md).
+namespace gatefold::cpu {
+namespace {
+
+constexpr int outer_vectors = 4;
+constexpr int outer_tokens = 6;
+constexpr std::int64_t fold_levels = 4;  // of 16 lanes
+
+using OuterSums = __m512[outer_tokens][outer_vectors];
+constexpr std::int64_t outer_sums_floats = std::int64_t{outer_tokens} * outer_vectors * 16;
+
+template <class Policy>
+GATEFOLD_LOOP typename Policy::Operand operand_of(__m512 words) {
+  return (typename Policy::Operand)words;
+}
+
+// A word of packed x, which may lie anywhere.
+using AnyFloat __attribute__((aligned(1), may_alias)) = float;
+
+// One lane of 64 rows' sums with 6 tokens of a group's `stride`. If there are fewer, the sums of the others are of what
+// lies behind them, and go nowhere.
+template <class Policy>
+GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::int64_t stride, std::int64_t positions,
+                                 OuterSums& sums) {
+#pragma GCC unroll 8
+  for (int t = 0; t < outer_tokens; ++t) {
+#pragma GCC unroll 4
+    for (int v = 0; v < outer_vectors; ++v) sums[t][v] = _mm512_setzero_ps();
+  }
+  // The next group's x is asked for meanwhile: it comes from memory, and the processor's own fetch begins anew with
+  // every page.
+  const AnyFloat* next = x + outer_lanes * positions * stride;
+#pragma GCC unroll 2
+  for (std::int64_t i = 0; i < positions; ++i, x += stride, next += stride, weights += outer_rows) {
+    __builtin_prefetch(next, 0, 2);
+    typename Policy::Operand rows[outer_vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < outer_vectors; ++v)
+      rows[v] = operand_of<Policy>(_mm512_load_ps(weights + std::int64_t{v} * 16));
+#pragma GCC unroll 8
+    for (int t = 0; t < outer_tokens; ++t) {
+      const auto factor = operand_of<Policy>(_mm512_set1_ps(x[t]));
+#pragma GCC unroll 4
+      for (int v = 0; v < outer_vectors; ++v) sums[t][v] = Policy::multiply_add(rows[v], factor, sums[t][v]);
+    }
+  }
+}
+
+GATEFOLD_LOOP void add_waiting(OuterSums& sums, const float* waiting) {
+#pragma GCC unroll 8
+  for (int t = 0; t < outer_tokens; ++t) {
+#pragma GCC unroll 4
+    for (int v = 0; v < outer_vectors; ++v) {
+      sums[t][v] = _mm512_add_ps(_mm512_load_ps(waiting + std::int64_t{t * outer_vectors + v} * 16), sums[t][v]);
+    }
+  }
+}
+
+GATEFOLD_LOOP void leave_waiting(const OuterSums& sums, float* waiting) {
+#pragma GCC unroll 8
+  for (int t = 0; t < outer_tokens; ++t) {
+#pragma GCC unroll 4
+    for (int v = 0; v < outer_vectors; ++v) {
+      _mm512_store_ps(waiting + std::int64_t{t * outer_vectors + v} * 16, sums[t][v]);
+    }
+  }
+}
+
+// Where the sums go: 4 rows of all tokens lie behind the 4 before (PanelProduct::sums). So many of both are there.
+struct OuterOut {
+  float* sums;
+  std::int64_t quad_stride;  // floats
+  std::int64_t quads;
+  std::int64_t tokens;
+  bool first;
+};
+
+// Up to four tokens' sums of 4 rows, which lie side by side.
+GATEFOLD_LOOP void add_quad(const OuterOut& out, __m512 sums, std::int64_t quad, std::int64_t token, int most) {
+  if (quad >= out.quads || token >= out.tokens) return;
+  const std::int64_t tokens = out.tokens - token < most ? out.tokens - token : most;
+  const auto used = static_cast<__mmask16>((1U << (tokens * 4)) - 1U);
+  float* to = out.sums + quad * out.quad_stride + token * tile_rows_of;
+  _mm512_mask_storeu_ps(to, used, out.first ? sums : _mm512_add_ps(sums, _mm512_maskz_loadu_ps(used, to)));
+}
+
+// 16 rows of four tokens, or of two, become 4 rows of each, four times.
+template <int tokens>
+GATEFOLD_LOOP void add_turned(const OuterSums& sums, int token, std::int64_t v, const OuterOut& out) {
+  const int c = token + tokens - 2;
+  const __m512 ab_low = _mm512_shuffle_f32x4(sums[token][v], sums[token + 1][v], 0x44);
+  const __m512 ab_high = _mm512_shuffle_f32x4(sums[token][v], sums[token + 1][v], 0xee);
+  const __m512 cd_low = _mm512_shuffle_f32x4(sums[c][v], sums[c + 1][v], 0x44);
+  const __m512 cd_high = _mm512_shuffle_f32x4(sums[c][v], sums[c + 1][v], 0xee);
+  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0x88), v * 4, token, tokens);
+  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0xdd), v * 4 + 1, token, tokens);
+  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0x88), v * 4 + 2, token, tokens);
+  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0xdd), v * 4 + 3, token, tokens);
+}
+
+GATEFOLD_LOOP void add_to_panel(const OuterSums& sums, const OuterOut& out) {
+#pragma GCC unroll 4
+  for (std::int64_t v = 0; v < outer_vectors; ++v) {
+    add_turned<4>(sums, 0, v, out);
+    add_turned<2>(sums, 4, v, out);
+  }
+}
+
+// The block of rows that comes next, asked for into the second-level cache, some lines of it at a time.
+class ComingRows {
+ public:
+  GATEFOLD_LOOP ComingRows(const std::byte* const* rows, std::int64_t count, std::int64_t offset, std::int64_t bytes,
+                           std::int64_t times)
+      : rows_(rows),
+        end_(rows == nullptr ? 0 : count),
+        offset_(offset),
+        lines_((bytes + 63) / 64),
+        at_once_(end_ * lines_ / times + 1) {}
+
+  GATEFOLD_LOOP void ask() {
+    for (std::int64_t i = 0; i < at_once_ && row_ < end_; ++i) {
+      __builtin_prefetch(rows_[row_] + offset_ + line_ * 64, 0, 2);
+      if (++line_ < lines_) continue;
+      line_ = 0;
+      ++row_;
+    }
+  }
+
+ private:
+  const std::byte* const* rows_;
+  std::int64_t end_;
+  std::int64_t offset_;
+  std::int64_t lines_;
+  std::int64_t at_once_;
+  std::int64_t row_ = 0;
+  std::int64_t line_ = 0;
+};
+
+// After 64 rows of a block come the panel's next ones, then the next block of its first ones, then the next panel's.
+template <class Policy>
+GATEFOLD_LOOP ComingRows coming_after(const PanelProduct& p, std::int64_t row, const Block& block) {
+  const std::int64_t size = sizeof(typename Policy::Element);
+  const std::byte* const* rows = p.rows + row + outer_rows;
+  std::int64_t left = p.row_count - row - outer_rows;
+  Block next = block;
+  if (left <= 0) {
+    left = p.row_count;
+    next = block_from<Policy>(block.begin + block.count, p.depth);
+    rows = next.count > 0 ? p.rows : p.next_rows;
+    if (next.count == 0) next = block_from<Policy>(0, p.depth);
+  }
+  return {rows, left < outer_rows ? left : outer_rows, next.begin * size, next.count * size,
+          (p.tokens + outer_tokens - 1) / outer_tokens * outer_lanes};
+}
+
+// 64 rows of packed weights with a group of x. Sums wait where the bits of the count of lanes say that the other half
+// of their pair is still to come.
+template <class Policy>
+GATEFOLD_LOOP void multiply_group(const float* weights, const AnyFloat* x, std::int64_t positions, float* waiting,
+                                  const OuterOut& out, ComingRows& coming) {
+  for (int lane = 0; lane < outer_lanes; ++lane) {
+    for (std::int64_t token = 0; token < out.tokens; token += outer_tokens) {
+      float* mine = waiting + token / outer_tokens * fold_levels * outer_sums_floats;
+      coming.ask();
+      OuterSums sums;
+      multiply_lane<Policy>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens + token,
+                            out.tokens, positions, sums);
+      int level = 0;
+      for (; (lane >> level & 1) != 0; ++level) add_waiting(sums, mine + level * outer_sums_floats);
+      if (level < fold_levels) {
+        leave_waiting(sums, mine + level * outer_sums_floats);
+      } else {
+        add_to_panel(sums,
+                     {out.sums + token * tile_rows_of, out.quad_stride, out.quads, out.tokens - token, out.first});
+      }
+    }
+  }
+}
+
+// The scratch: packed weights, then the sums that wait.
+template <class Policy>
+constexpr std::int64_t packed_weights_floats = outer_lanes * weights_lane(positions_of<Policy>(Policy::k_block));
+constexpr std::int64_t waiting_floats = outer_group / outer_tokens * fold_levels * outer_sums_floats;
+
+// 64 rows of a panel, or the last ones, with all tokens in one block.
+template <class Policy>
+void multiply_outer_rows(const PanelProduct& p, std::int64_t row, const Block& block) {
+  auto* weights = reinterpret_cast<float*>(p.scratch);
+  float* waiting = weights + packed_weights_floats<Policy>;
+  const std::byte* rows[outer_rows];
+  for (std::int64_t r = 0; r < outer_rows; ++r) rows[r] = p.rows[row + r < p.row_count ? row + r : row];
+  pack_rows<Policy>(rows, block, weights);
+  ComingRows coming = coming_after<Policy>(p, row, block);
+  for (std::int64_t token = 0; token < p.tokens; token += outer_group) {
+    const std::int64_t left = p.tokens - token;
+    const OuterOut out{p.sums + row * p.tokens + token * tile_rows_of, p.tokens * tile_rows_of,
+                       (p.row_count - row) / tile_rows_of, left < outer_group ? left : outer_group, block.begin == 0};
+    multiply_group<Policy>(weights, packed_group_at<Policy>(p.packed, block, p.group + token / outer_group),
+                           positions_of<Policy>(block.count), waiting, out, coming);
+  }
+}
+
+template <class Policy>
+void multiply_outer_panel(const PanelProduct& p) {
+  if (p.packed.groups == 0) return multiply_panel<Policy>(p);
+  for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
+    for (std::int64_t row = 0; row < p.row_count; row += outer_rows) {
+      multiply_outer_rows<Policy>(p, row, block_from<Policy>(begin, p.depth));
+    }
+  }
+}
+
+// `from`: the tokens from which packing pays, where a sum has 2048 terms or more.
+template <class Policy>
+constexpr Kernel make_outer_kernel(const char* name, DType dtype, std::int64_t from) {
+  static_assert(Policy::in_place && Policy::parts == 1 && Policy::tile_tokens == outer_tokens);
+  Kernel kernel = make_kernel<Policy>(name, dtype);
+  kernel.multiply = multiply_outer_panel<Policy>;
+  kernel.packed_tokens = outer_group;
+  kernel.packed_bytes = packed_group_bytes<Policy>;
+  kernel.pack = pack_group<Policy>;
+  kernel.outer = {.from = from,
+                  .terms = 2048,
+                  .rows = outer_rows,
+                  .columns = Policy::step,
+                  .scratch_bytes = (packed_weights_floats<Policy> + waiting_floats) * 4};
+  return kernel;
+}
+
+}  // namespace
+}  // namespace gatefold::cpu
