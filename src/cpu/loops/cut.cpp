@@ -84,7 +84,8 @@ Division Cut::divide(std::int64_t tokens, Packing packing) const {
   const std::int64_t rows = row_unit(packing);
   Division d;
   d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens(packing))), token_unit(packing)));
-  d.rows = std::min((kernel.outer.from > 0 && packing.x ? most_rows : panel_rows(d.tokens)) / multiplied_halves,
+  const bool outer = kernel.outer.from > 0 && packing.x;
+  d.rows = std::min(outer ? kernel.outer.rows : panel_rows(d.tokens) / multiplied_halves,
                     most_sums / halves / d.tokens / rows * rows);
   const auto count = [&] {
     d.panels = ceil_div(columns, d.rows);
