@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -116,6 +117,18 @@ TEST_P(Outer, ProductsHaveTheBitsOfTiles) {
           }
         }
       }
+    }
+  }
+}
+
+// No number of tokens is too many to be asked about.
+TEST_P(Outer, AnyNumberOfTokensIsDescribed) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const Kernel& kernel : eager_kernels(GetParam())) {
+    for (const Op op : {Op::gemm, Op::gate_up}) {
+      const auto executor = make_executor(problem(op, 70, 33), kernel, that_pack);
+      EXPECT_NE(executor->describe(most).find("outer products"), std::string::npos);
+      EXPECT_EQ(executor->workspace_size(most), executor->workspace_size(1000000));
     }
   }
 }

@@ -81,8 +81,9 @@ class LoopsExecutor final : public Executor {
   }
 
   std::string describe(std::int64_t tokens) const override {
-    const Packing packing = tokens_.packing_of(tokens);
-    const Division division = cut_.divide(tokens_.chunk(tokens, packing), packing);
+    const std::int64_t some = std::min(tokens, token_limit(p_));
+    const Packing packing = tokens_.packing_of(some);
+    const Division division = cut_.divide(tokens_.chunk(some, packing), packing);
     return concat(kernel_.name, kernel_.outer.from > 0 && packing.x ? ", outer products" : "", ", panels of ",
                   division.rows, " weight rows with up to ", division.tokens, " tokens, ", threads_, " threads");
   }
