@@ -157,22 +157,20 @@ TEST_P(Outer, AnMlpHasTheBitsOfTiles) {
           const auto h_bytes = static_cast<std::size_t>(tokens * gate_up.ld_out * size_of(GetParam()));
           const auto y_bytes = static_cast<std::size_t>(tokens * down.ld_out * size_of(GetParam()));
           Bytes h(h_bytes + 64, std::byte{0xff});  // NaN
-          y[own_h].assign(y_bytes + 64, poison);
+          // An element off the alignment of words: the place of x is any y's.
+          const auto shift = static_cast<std::size_t>(size_of(GetParam()));
+          y[own_h].assign(shift + y_bytes + 64, poison);
+          std::byte* const out = y[own_h].data() + shift;
           const auto first = make_executor(gate_up, kernel, caches);
           run(*first,
-              {.tokens = tokens,
-               .x = x.data(),
-               .gate = gate.data(),
-               .up = up.data(),
-               .out = h.data(),
-               .spare = y[own_h].data()},
+              {.tokens = tokens, .x = x.data(), .gate = gate.data(), .up = up.data(), .out = h.data(), .spare = out},
               tokens);
           EXPECT_TRUE(all_are(std::byte{0xff}, h, h_bytes));
-          EXPECT_TRUE(all_are(poison, y[own_h], y_bytes));
+          EXPECT_TRUE(all_are(poison, y[own_h], shift + y_bytes));
           const bool packed_there = own_h && hidden_size * size_of(GetParam()) % cache_line_bytes == 0;
           EXPECT_EQ(all_are(poison, y[own_h], 0), !packed_there);
-          run(*make_executor(down, kernel, caches),
-              {.tokens = tokens, .x = h.data(), .up = w_down.data(), .out = y[own_h].data()}, tokens);
+          run(*make_executor(down, kernel, caches), {.tokens = tokens, .x = h.data(), .up = w_down.data(), .out = out},
+              tokens);
         }
         ASSERT_EQ(y[true], y[false]) << kernel.name << ", D " << hidden_size << ", F " << intermediate_size << ", "
                                      << tokens << " tokens";
