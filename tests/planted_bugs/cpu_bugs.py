@@ -151,7 +151,7 @@ BUGS = [
     Bug("outer products", "pack x over the h that is made of it", "src/cpu/loops/tokens.cpp",
         "packs_into_spare() ? chunk.operands.spare", "packs_into_spare() ? chunk.whole.operands.out", OUTER),
     Bug("outer products", "leave out the last tokens of h", "src/cpu/loops/executor.cpp",
-        "first < item.tokens; first += kernel_.packed_tokens", "first + 1 < item.tokens; first += kernel_.packed_tokens",
+        "first < item.tokens; first += outer_group", "first + 1 < item.tokens; first += outer_group",
         OUTER),
     Bug("outer products", "cut chunks within a group", "src/cpu/loops/cut.cpp",
         "round_up(ceil_div(tokens, parts), token_unit(packing))", "ceil_div(tokens, parts)", OUTER + ":*Cut*"),

@@ -12,7 +12,6 @@ namespace gatefold::cpu {
 namespace {
 
 constexpr std::int64_t outer_rows = 64;
-constexpr std::int64_t outer_group = 12;  // tokens
 constexpr std::int64_t outer_lanes = 16;
 
 // The lanes lie in the order in which the fold of a tile adds them: 0 + 8, 4 + 12, their sum, then 2 + 10 ... That is

@@ -37,7 +37,7 @@ std::int64_t Cut::most_tokens(Packing packing) const { return round_up(packing.x
 
 // By outer products packed x of 401 tokens and more takes half the memory of x, or less.
 std::int64_t Cut::chunk(std::int64_t tokens, Packing packing) const {
-  if (kernel.outer.from == 0 || !packing.x) {
+  if (!multiplies_outer(packing)) {
     return std::min(tokens, most_chunk / token_unit(packing) * token_unit(packing));
   }
   const std::int64_t parts =
@@ -46,7 +46,7 @@ std::int64_t Cut::chunk(std::int64_t tokens, Packing packing) const {
 }
 
 std::int64_t Cut::most_chunk_of(std::int64_t tokens, Packing packing) const {
-  if (kernel.outer.from == 0 || !packing.x) return chunk(tokens, packing);
+  if (!multiplies_outer(packing)) return chunk(tokens, packing);
   return std::max(std::min(tokens, whole_packed), chunk(std::min(tokens, 2 * most_tokens(packing)), packing));
 }
 
@@ -84,8 +84,7 @@ Division Cut::divide(std::int64_t tokens, Packing packing) const {
   const std::int64_t rows = row_unit(packing);
   Division d;
   d.tokens = std::min(some, round_up(ceil_div(some, ceil_div(some, most_tokens(packing))), token_unit(packing)));
-  const bool outer = kernel.outer.from > 0 && packing.x;
-  d.rows = std::min(outer ? kernel.outer.rows : panel_rows(d.tokens) / multiplied_halves,
+  d.rows = std::min(multiplies_outer(packing) ? kernel.outer.rows : panel_rows(d.tokens) / multiplied_halves,
                     most_sums / halves / d.tokens / rows * rows);
   const auto count = [&] {
     d.panels = ceil_div(columns, d.rows);

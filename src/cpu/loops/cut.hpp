@@ -45,6 +45,9 @@ struct Cut {
   bool packs(std::int64_t tokens, std::int64_t terms) const;
   bool packs_x(std::int64_t tokens) const { return packs(tokens, row_bytes / size_of(kernel.dtype)); }
 
+  // Whether packed x is multiplied by outer products; else by the matrix unit.
+  bool multiplies_outer(Packing packing) const { return packing.x && kernel.outer.from > 0; }
+
   // Rows of a half come in so many: then a panel has whole tiles, or 64 packed rows, and its halves have whole granules
   // of sums.
   std::int64_t row_unit(Packing packing) const;

@@ -34,8 +34,6 @@ constexpr std::int64_t serial_below = std::int64_t{1} << 16;
 // No product of sizes overflows with so many: short sums count as 64 terms, since packing fills them up.
 constexpr std::int64_t most_elements = std::int64_t{1} << 58;
 
-constexpr std::int64_t most_group = 12;  // tokens of h that are packed at a time
-
 using PanelRows = std::array<const std::byte*, most_rows>;
 using RowValues = std::array<float, most_rows>;
 
@@ -84,8 +82,8 @@ class LoopsExecutor final : public Executor {
     const std::int64_t some = std::min(tokens, token_limit(p_));
     const Packing packing = tokens_.packing_of(some);
     const Division division = cut_.divide(tokens_.chunk(some, packing), packing);
-    return concat(kernel_.name, kernel_.outer.from > 0 && packing.x ? ", outer products" : "", ", panels of ",
-                  division.rows, " weight rows with up to ", division.tokens, " tokens, ", threads_, " threads");
+    return concat(kernel_.name, cut_.multiplies_outer(packing) ? ", outer products" : "", ", panels of ", division.rows,
+                  " weight rows with up to ", division.tokens, " tokens, ", threads_, " threads");
   }
 
   Status run(const Operands& operands) const override {
@@ -257,9 +255,9 @@ class LoopsExecutor final : public Executor {
 
   void store_h(const Item& item) const {
     constexpr std::int64_t stride = most_rows * sizeof(float);
-    alignas(cache_line_bytes) std::byte rows[most_group * stride];
-    for (std::int64_t first = 0; first < item.tokens; first += kernel_.packed_tokens) {
-      const std::int64_t count = std::min(kernel_.packed_tokens, item.tokens - first);
+    alignas(cache_line_bytes) std::byte rows[outer_group * stride];
+    for (std::int64_t first = 0; first < item.tokens; first += outer_group) {
+      const std::int64_t count = std::min(outer_group, item.tokens - first);
       for (std::int64_t t = 0; t < count; ++t) store_token(item, first + t, rows + t * stride);
       tokens_.pack_h(item.chunk, {rows, stride, item.token + first, count, item.column, item.columns});
     }
