@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "checkpoint/input_error.hpp"
@@ -37,9 +38,10 @@ constexpr const char* help =
     "medians of the rounds, ratios the medians of the rounds' ratios, > 1\n"
     "faster than the baseline. Random normal data; weights rotate past the last-level cache.\n"
     "--roofline adds bytes, operations, their ratio, what bounds them on this device, and the fraction of that bound\n"
-    "which was reached. Measured here, before and after: on a GPU a copy's bandwidth and the largest products' rate; "
+    "which was reached. Measured here: on a GPU, before and after, a copy's bandwidth and the largest products' rate; "
     "on a\n"
-    "CPU the bandwidth of reading, and the peak of the instruction set that computes a row's products, its unit.";
+    "CPU, by turns with the providers, the bandwidth of reading, and the peak of the instruction set that computes a\n"
+    "row's products, its unit.";
 
 class Bench {
  public:
@@ -124,6 +126,7 @@ class Bench {
     for (const Way& way : ways) {
       participants.push_back({way.provider, [&](std::int64_t call) { way.enqueue(data.of_call(call), *backend_); }});
     }
+    if (roofline_) std::ranges::copy(roofline_->participants(), std::back_inserter(participants));
     const auto samples = time_in_rounds(*backend_, participants, options_.timing,
                                         [&](const std::string& what) { progress_.show(cell + what); });
     std::vector<std::optional<std::size_t>> memory;
@@ -174,7 +177,7 @@ class Bench {
               theirs == nullptr ? Json(nullptr) : Json(speed_ratio(*theirs, samples[i]));
         }
       }
-      if (roofline_) roofline_->describe(row, ways[i]);
+      if (roofline_) roofline_->describe(row, ways[i], samples[i], std::span(samples).subspan(ways.size()));
       rows_.push_back(std::move(row));
     }
   }

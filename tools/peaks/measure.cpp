@@ -21,8 +21,8 @@ constexpr const ProductLoop* product_loops[] = {
 #endif
 };
 
-constexpr double window_seconds = 0.04;
-constexpr int windows = 8;
+// Beside it, starting the threads takes nothing.
+constexpr double call_seconds = 0.002;
 
 // As many as are really there: limits may let fewer start than were asked for.
 int threads() {
@@ -44,25 +44,6 @@ int this_thread() {
 template <class Result>
 void keep(Result result) {
   __asm__ volatile("" : : "m"(result) : "memory");
-}
-
-double seconds_of(const auto& work, std::int64_t times) {
-  const auto begin = std::chrono::steady_clock::now();
-  work(times);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// How often a second `work`, told how many times, does what it does once.
-double best_rate(const auto& work) {
-  std::int64_t times = 1;
-  double seconds = seconds_of(work, times);
-  while (seconds < window_seconds) {
-    times *= 2;
-    seconds = seconds_of(work, times);
-  }
-  double best = seconds;
-  for (int window = 0; window < windows; ++window) best = std::min(best, seconds_of(work, times));
-  return static_cast<double>(times) / best;
 }
 
 // Of one thread.
@@ -110,13 +91,20 @@ std::span<const ReadLoop> read_loops([[maybe_unused]] std::string_view features)
   return portable_reads;
 }
 
-double flops_per_second(const ProductLoop& loop, const std::byte* operands) {
+Work products(const ProductLoop& loop, const std::byte* operands) {
   const int count = threads();
-  const double passes = best_rate([&](std::int64_t times) {
+  const auto multiply = [&loop, operands, count](std::int64_t passes) {
 #pragma omp parallel num_threads(count)
-    keep(loop.run(operands, times));
-  });
-  return passes * loop.flops_per_pass * count;
+    keep(loop.run(operands, passes));
+  };
+  const auto seconds_of = [&](std::int64_t passes) {
+    const auto begin = std::chrono::steady_clock::now();
+    multiply(passes);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  std::int64_t passes = 1;
+  while (seconds_of(passes) < call_seconds) passes *= 2;
+  return {[=] { multiply(passes); }, static_cast<double>(passes) * loop.flops_per_pass * count};
 }
 
 void write_parts(std::byte* data, std::size_t bytes) {
@@ -128,20 +116,16 @@ void write_parts(std::byte* data, std::size_t bytes) {
   }
 }
 
-double read_bytes_per_second(std::span<const ReadLoop> loops, const std::byte* data, std::size_t bytes) {
+Work reading(const ReadLoop& loop, const std::byte* data, std::size_t bytes) {
   const int count = threads();
-  double best = 0.0;
-  for (const ReadLoop& loop : loops) {
-    best = std::max(best, best_rate([&](std::int64_t times) {
+  const auto read = [&loop, data, bytes, count] {
 #pragma omp parallel num_threads(count)
-                      {
-                        const Part part = part_of(bytes, this_thread(), count);
-                        for (std::int64_t i = 0; i < times; ++i) keep(loop.run(data + part.begin, part.bytes));
-                      }
-                    }));
-  }
-  const std::size_t read = bytes - bytes % read_unit;
-  return best * static_cast<double>(read);
+    {
+      const Part part = part_of(bytes, this_thread(), count);
+      keep(loop.run(data + part.begin, part.bytes));
+    }
+  };
+  return {read, static_cast<double>(bytes - bytes % read_unit)};
 }
 
 }  // namespace gatefold::peaks
