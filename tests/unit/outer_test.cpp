@@ -133,6 +133,28 @@ TEST_P(Outer, AnyNumberOfTokensIsDescribed) {
   }
 }
 
+// A workspace for many tokens is one for fewer, whose rows of x are copied: 4096 elements lie a multiple of 4 KiB
+// apart.
+TEST_P(Outer, RoomForMoreTokensHoldsFewer) {
+  for (const Kernel* kernel : kernels_for(GetParam())) {
+    if (kernel->outer.from == 0) continue;
+    for (const Op op : {Op::gemm, Op::gemm_gated, Op::gate_up}) {
+      for (const bool in_mlp : {false, true}) {
+        Problem p = problem(op, 4096, 2048);
+        p.own_h = p.has_spare = in_mlp && op != Op::gemm_gated;
+        const auto executor = make_executor(p, *kernel, that_pack);
+        for (std::int64_t tokens = 1; tokens < kernel->outer.from + 20; ++tokens) {
+          EXPECT_LE(executor->workspace_size(tokens), executor->workspace_size(tokens + 1))
+              << kernel->name << ", " << to_string(op) << ", " << tokens << " tokens, in an mlp " << in_mlp;
+        }
+        // Up to 400 tokens are packed at once.
+        const std::int64_t many = kernel->outer.from + 20;
+        EXPECT_LE(executor->workspace_size(many), executor->workspace_size(5000)) << kernel->name << to_string(op);
+      }
+    }
+  }
+}
+
 // y by h that passes in the kernel's order, and by h in rows; h takes no more bytes than its rows, and x, packed in y's
 // place where rows are whole lines, no more than y's.
 TEST_P(Outer, AnMlpHasTheBitsOfTiles) {

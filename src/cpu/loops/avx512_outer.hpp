@@ -47,7 +47,6 @@ GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::i
   // The next group's x is asked for meanwhile: it comes from memory, and the processor's own fetch begins anew with
   // every page.
   const AnyFloat* next = x + outer_lanes * positions * stride;
-#pragma GCC unroll 2
   for (std::int64_t i = 0; i < positions; ++i, x += stride, next += stride, weights += outer_rows) {
     __builtin_prefetch(next, 0, 2);
     typename Policy::Operand rows[outer_vectors];

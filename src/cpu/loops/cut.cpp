@@ -55,8 +55,11 @@ std::int64_t Cut::most_tokens_of(std::int64_t tokens) const {
 }
 
 std::int64_t Cut::most_sums_of(std::int64_t tokens) const {
-  const std::int64_t of_item = most_rows / multiplied_halves * most_tokens_of(tokens);
-  return halves * round_up(std::min(of_item, most_sums / halves), sums_granule);
+  const std::int64_t some = most_tokens_of(tokens);
+  const std::int64_t of_tiles =
+      std::max(panel_rows(some), most_rows / 2) / multiplied_halves;  // half: with fewer tokens
+  const std::int64_t rows = packs_x(tokens) ? std::max(of_tiles, kernel.outer.rows) : of_tiles;
+  return halves * round_up(std::min(rows * some, most_sums / halves), sums_granule);
 }
 
 std::int64_t Cut::most_scratch_of(std::int64_t tokens) const {

@@ -75,7 +75,9 @@ class LoopsExecutor final : public Executor {
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
     const std::int64_t most = std::min(max_tokens, token_limit(p_));
-    return static_cast<std::size_t>(tokens_.most_size(most) + threads_ * memory(most).size);
+    const Packing packing = tokens_.packing_of(most);
+    const std::int64_t unpacked = packing.x ? std::max<std::int64_t>(kernel_.outer.from - 1, 0) : most;  // or fewer
+    return static_cast<std::size_t>(std::max(size_of_runs(unpacked, {}), size_of_runs(most, packing)));
   }
 
   std::string describe(std::int64_t tokens) const override {
@@ -140,6 +142,11 @@ class LoopsExecutor final : public Executor {
     m.scratch = round_up(cut_.most_sums_of(tokens) * static_cast<std::int64_t>(sizeof(float)), alignment);
     m.size = m.scratch + round_up(cut_.most_scratch_of(tokens), alignment);
     return m;
+  }
+
+  // The workspace of any run of up to so many tokens that are packed so.
+  std::int64_t size_of_runs(std::int64_t most, Packing packing) const {
+    return tokens_.most_size(most, packing) + threads_ * memory(most).size;
   }
 
   // By all threads of the team together. Each asks for the rows of the item that it will probably claim next.

@@ -54,11 +54,8 @@ std::int64_t Tokens::size(std::int64_t tokens, Packing packing) const {
   return x_is_packed_h() || packs_into_spare() ? 0 : groups(tokens) * kernel_.packed_bytes(p_.hidden_size);
 }
 
-std::int64_t Tokens::most_size(std::int64_t most) const {
-  const Packing packing = packing_of(most);
-  const std::int64_t unpacked = packing.x ? kernel_.outer.from : most;  // or fewer
-  const std::int64_t as_rows = size(cut_.most_chunk_of(unpacked, {}), {});
-  return packing.x ? std::max(as_rows, size(cut_.most_chunk_of(most, packing), packing)) : as_rows;
+std::int64_t Tokens::most_size(std::int64_t most, Packing packing) const {
+  return size(cut_.most_chunk_of(most, packing), packing);
 }
 
 void Tokens::prepare(const Chunk& chunk, const Team& team) const {

@@ -46,9 +46,9 @@ class Tokens {
   // Tokens of a chunk.
   std::int64_t chunk(std::int64_t tokens, Packing packing) const;
 
-  // Bytes of the workspace that x of a chunk takes, and of any chunk of up to so many tokens.
+  // Bytes of the workspace that x of a chunk takes, and of any chunk of up to so many tokens that are packed so.
   std::int64_t size(std::int64_t tokens, Packing packing) const;
-  std::int64_t most_size(std::int64_t most) const;
+  std::int64_t most_size(std::int64_t most, Packing packing) const;
 
   // By all threads of the team together.
   void prepare(const Chunk& chunk, const Team& team) const;
