@@ -163,6 +163,15 @@ TEST(Cut, OuterProductsWantTokensTermsAndCaches) {
   EXPECT_FALSE(packs(avx2_fp32, 512, 4096, zen5));
 }
 
+// Where nothing is known of the caches, as where they are large.
+TEST(Cut, RowsAreFetchedAsTheCachesWant) {
+  EXPECT_EQ(fetch_for({32768, mib}), Fetch::to_second_level);
+  EXPECT_EQ(fetch_for({49152, mib}), Fetch::at_a_pace);
+  EXPECT_EQ(fetch_for({49152, 2 * mib}), Fetch::to_first_level);
+  EXPECT_EQ(fetch_for({49152, 0}), Fetch::to_first_level);
+  EXPECT_EQ(fetch_for({0, mib}), Fetch::to_first_level);
+}
+
 // Blocks that are multiplied together, and the next ones, leave room for the sums: half of 1 MiB, or of 2.
 TEST(Cut, APanelStaysInTheSecondLevelCache) {
   for_each_cut([](const Cut& cut, std::int64_t tokens, Packing packing, const std::string& what) {

@@ -77,8 +77,8 @@ void expect_exact(const Kernel& kernel, PanelProduct panel, const Rows& weights,
       for (std::int64_t k = 0; k < panel.depth; ++k) exact += weights.at(r, k) * x.at(t, k);
       ASSERT_EQ(sums[static_cast<std::size_t>((r / 4 * panel.tokens + t) * 4 + r % 4)], exact)
           << kernel.name << ", depth " << panel.depth << ", row " << r << " of " << panel.row_count << ", token " << t
-          << " of " << panel.tokens << ", spares the first level: " << panel.spares_first_level
-          << ", widens: " << panel.widens << ", groups: " << panel.packed.groups;
+          << " of " << panel.tokens << ", fetched " << static_cast<int>(panel.fetch) << ", widens: " << panel.widens
+          << ", groups: " << panel.packed.groups;
     }
   }
 }
@@ -98,10 +98,10 @@ TEST_P(Panel, SumsAreExactHoweverRowsAreRead) {
         panel.tokens = tokens;
         panel.depth = depth;
         for (const Kernel* kernel : kernels_of(GetParam())) {
-          for (const bool spares : {false, true}) {
+          for (const Fetch fetch : {Fetch::to_first_level, Fetch::to_second_level, Fetch::at_a_pace}) {
             for (const bool widens : {false, true}) {
               if (widens && kernel->widened_from == 0) continue;
-              panel.spares_first_level = spares;
+              panel.fetch = fetch;
               panel.widens = widens;
               panel.next_rows = nullptr;
               expect_exact(*kernel, panel, weights, x);

@@ -6,27 +6,48 @@
 namespace gatefold::cpu {
 namespace {
 
-// How rows that come from memory are asked for ahead of their use: into which cache, and how far ahead of a row's own
-// use. What is asked for into a first-level cache of 32 KiB, of which x takes 24, drives x out of it
+// How rows that come from memory are asked for ahead of their use: so far ahead where they are read in streams, by the
+// only tile of tokens there is or by the first one of more, and into which cache; later rows into which. What is asked
+// for into a first-level cache of 32 KiB, of which x takes 24, drives x out of it. Memory keeps up best where a row's
+// lines are asked for during a tile, not two rows': so four tiles of tokens ask for all rows of a block, and where as
+// many come none needs streams, if rows have several blocks, at whose ends streams break off
 // (docs/kernels/cpu_log.md).
 template <class Policy>
 struct Fetched : Policy {
   static constexpr std::int64_t stored_bytes = sizeof(typename Policy::Element);
+  static constexpr std::int64_t most_passes = std::int64_t{1} << 62;
+  static constexpr std::int64_t streamed_passes = most_passes;  // up to so many the first one is a stream's
+  static constexpr std::int64_t asking_passes = most_passes;    // so many ask for the next block, if none is
 };
 template <class Policy>
 struct FetchedToFirstLevel : Fetched<Policy> {
   static constexpr int fetch_locality = 3;
-  static constexpr std::int64_t lead_bytes = 1024;
+  static constexpr int later_locality = 3;
+  static constexpr std::int64_t only_lead_bytes = 1024;
+  static constexpr std::int64_t first_lead_bytes = 1024;
 };
 template <class Policy>
 struct FetchedToSecondLevel : Fetched<Policy> {
   static constexpr int fetch_locality = 2;
-  static constexpr std::int64_t lead_bytes = 2048;
+  static constexpr int later_locality = 2;
+  static constexpr std::int64_t only_lead_bytes = 2048;
+  static constexpr std::int64_t first_lead_bytes = 2048;
+};
+template <class Policy>
+struct FetchedAtAPace : Fetched<Policy> {
+  static constexpr int fetch_locality = 3;
+  static constexpr int later_locality = 2;
+  static constexpr std::int64_t only_lead_bytes = Policy::in_place ? 1024 : 2048;
+  static constexpr std::int64_t first_lead_bytes = 2048;
+  static constexpr std::int64_t streamed_passes = 3;
+  static constexpr std::int64_t asking_passes = 4;
 };
 
-// How far ahead of its use a line is asked for where rows are read from memory.
+// In elements.
 template <class Policy>
-constexpr std::int64_t lead = Policy::lead_bytes / Policy::stored_bytes;
+constexpr std::int64_t only_lead = Policy::only_lead_bytes / Policy::stored_bytes;
+template <class Policy>
+constexpr std::int64_t first_lead = Policy::first_lead_bytes / Policy::stored_bytes;
 
 // The rows that tiles ask for ahead of their turn: those of this panel, block by block, then the first block of the
 // next panel's. They are a whole block further, and spread over all tiles, so that memory is read while later tokens

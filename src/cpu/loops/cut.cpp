@@ -15,6 +15,13 @@ constexpr std::int64_t whole_packed = 400;  // tokens, of which x is packed at o
 
 }  // namespace
 
+// At a pace by Zen 5, on which alone it was measured.
+Fetch fetch_for(const Caches& caches) {
+  if (caches.first_level > 0 && caches.first_level <= small_first_level) return Fetch::to_second_level;
+  const bool small_second_level = caches.second_level > 0 && caches.second_level < large_second_level;
+  return caches.first_level > 0 && small_second_level ? Fetch::at_a_pace : Fetch::to_first_level;
+}
+
 // Outer products were the faster ones on Zen 5 alone, whose cores have 48 KiB and 1 MiB: on Zen 4 tiles are as fast.
 bool Cut::packs(std::int64_t tokens, std::int64_t terms) const {
   if (kernel.outer.from == 0) return kernel.packed_tokens > 0;

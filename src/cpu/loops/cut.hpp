@@ -16,6 +16,8 @@ constexpr std::int64_t sums_granule = 16;          // of elements that the activ
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) { return ceil_div(value, unit) * unit; }
 
+Fetch fetch_for(const Caches& caches);
+
 // Items of `rows` columns by `tokens` tokens.
 struct Division {
   std::int64_t rows = 0;

@@ -70,8 +70,7 @@ class LoopsExecutor final : public Executor {
               .caches = caches,
               .kernel = kernel}),
         tokens_(p_, kernel_, cut_),
-        // Where it holds no more, what is fetched goes to the second-level one.
-        spares_first_level_(caches.first_level > 0 && caches.first_level <= small_first_level) {}
+        fetch_(fetch_for(caches)) {}
 
   std::size_t workspace_size(std::int64_t max_tokens) const override {
     const std::int64_t most = std::min(max_tokens, token_limit(p_));
@@ -149,7 +148,9 @@ class LoopsExecutor final : public Executor {
     return tokens_.most_size(most, packing) + threads_ * memory(most).size;
   }
 
-  // By all threads of the team together. Each asks for the rows of the item that it will probably claim next.
+  // By all threads of the team together. Each claims the next item before it computes one, and asks for its rows; the
+  // last ones only when it is free, so that none waits for an item that another thread holds, and asks for those of the
+  // one that it will probably claim.
   void run_chunk(const Chunk& chunk, const Team& team, std::atomic<std::int64_t>& unclaimed, std::byte* mine,
                  std::int64_t scratch) const {
     tokens_.prepare(chunk, team);
@@ -166,14 +167,17 @@ class LoopsExecutor final : public Executor {
     };
     PanelRows rows[2];
     const std::int64_t items = division.items();
-    std::int64_t guessed = items;
-    for (int turn = 0;; turn ^= 1) {
-      const std::int64_t claimed = unclaimed++;
-      if (claimed >= items) break;
-      if (claimed != guessed) find_rows(item(claimed), rows[turn].data());
-      guessed = claimed + team.size;
-      if (guessed < items) find_rows(item(guessed), rows[turn ^ 1].data());
-      run_item(item(claimed), rows[turn].data(), guessed < items ? rows[turn ^ 1].data() : nullptr);
+    const std::int64_t early_ones = items - std::int64_t{2} * team.size;
+    std::int64_t now = unclaimed++;
+    bool found = false;  // its rows
+    for (int turn = 0; now < items; turn ^= 1) {
+      if (!found) find_rows(item(now), rows[turn].data());
+      const bool early = now < early_ones;
+      const std::int64_t next = early ? unclaimed++ : now + team.size;
+      if (next < items) find_rows(item(next), rows[turn ^ 1].data());
+      run_item(item(now), rows[turn].data(), next < items ? rows[turn ^ 1].data() : nullptr);
+      now = early ? next : unclaimed++;
+      found = now == next;
     }
     team.wait();
     if (team.number == 0) unclaimed = 0;
@@ -198,7 +202,7 @@ class LoopsExecutor final : public Executor {
     kernel_.multiply({.rows = rows,
                       .row_count = multiplied_halves() * item.rows,
                       .next_rows = next_rows,
-                      .spares_first_level = spares_first_level_,
+                      .fetch = fetch_,
                       .widens = cut_.widens(item.tokens),
                       .x = x.rows,
                       .x_stride = x.stride,
@@ -275,7 +279,7 @@ class LoopsExecutor final : public Executor {
   int threads_;
   Cut cut_;
   Tokens tokens_;
-  bool spares_first_level_;
+  Fetch fetch_;
 };
 
 }  // namespace

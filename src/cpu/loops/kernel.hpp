@@ -29,12 +29,15 @@ struct PackedX {
   std::int64_t tokens = 0;
 };
 
+// How rows that come from memory are asked for ahead of their use (ahead.hpp).
+enum class Fetch : std::uint8_t { to_first_level, to_second_level, at_a_pace };
+
 struct PanelProduct {
   const std::byte* const* rows = nullptr;  // of weights: row_count pointers, a multiple of the kernel's tile_rows
   std::int64_t row_count = 0;
   const std::byte* const* next_rows = nullptr;  // as many, which come after these and may be fetched; null: none
-  bool spares_first_level = false;              // what is fetched goes to the second-level cache
-  bool widens = false;                          // 16-bit weights are brought into fp32 first; sums are the same
+  Fetch fetch = Fetch::to_first_level;
+  bool widens = false;  // 16-bit weights are brought into fp32 first; sums are the same
   const std::byte* x = nullptr;
   std::int64_t x_stride = 0;  // bytes from one token to the next
   PackedX packed;             // x in place of the two above, if it has groups

@@ -34,6 +34,8 @@ struct Pass {
   Block block;
   std::int64_t token;
   std::int64_t tokens;
+  bool streamed;  // its rows come from memory, in streams
+  bool asks;      // for later rows
 };
 
 // All rows of a panel with a tile's tokens. rows_of: a tile's rows, by its first one.
@@ -45,7 +47,7 @@ GATEFOLD_LOOP void multiply_rows(const PanelProduct& p, const Pass& pass, const 
     const TileRows<Policy> rows = rows_of(row);
     float* out = p.sums + row * p.tokens + pass.token * tile_rows_of;
     TileAhead ahead{};
-    switch (later.take(ahead.then)) {
+    switch (pass.asks ? later.take(ahead.then) : 0) {
       case 0: multiply_tile<Policy, tokens, 0>(rows, ahead, x, pass.block.count, out, first); break;
       case 1: multiply_tile<Policy, tokens, 1>(rows, ahead, x, pass.block.count, out, first); break;
       default: multiply_tile<Policy, tokens, 2>(rows, ahead, x, pass.block.count, out, first); break;
@@ -57,7 +59,7 @@ GATEFOLD_LOOP void multiply_rows(const PanelProduct& p, const Pass& pass, const 
 template <class Policy, int tokens, class X>
 void multiply_stored_rows(const PanelProduct& p, const Pass& pass, const TileTokens<X>& x, Later& later) {
   if constexpr (first_in_streams<Policy>) {
-    if (pass.token == 0) return multiply_first_rows<Policy, tokens>(p, pass.block, x);
+    if (pass.streamed) return multiply_first_rows<Policy, tokens>(p, pass.block, x);
   }
   multiply_rows<Policy, tokens>(p, pass, x, later,
                                 [&](std::int64_t row) { return rows_at<Policy>(p.rows + row, 1, pass.block.begin); });
@@ -89,32 +91,38 @@ GATEFOLD_LOOP void with_tokens(std::int64_t count, Function function) {
   }
 }
 
-// function(pass): the tokens in tiles, as even as can be: one of one or two tokens waits for its own sums.
+// The tokens of a panel in tiles, of which the first may read rows in streams, and the others, or some, ask for later
+// ones.
+struct Passes {
+  std::int64_t count;
+  bool first_in_streams;
+  std::int64_t asking;
+};
+
+template <class Policy>
+GATEFOLD_LOOP Passes passes_of(const PanelProduct& p) {
+  const std::int64_t count = (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
+  const bool long_rows = p.depth >= 2 * Policy::k_block;  // of others a stream hardly breaks off
+  if (first_in_streams<Policy> && (!long_rows || count <= Policy::streamed_passes)) return {count, true, count - 1};
+  return {count, false, count < Policy::asking_passes ? count : Policy::asking_passes};
+}
+
+// function(pass): tiles as even as can be: one of one or two tokens waits for its own sums.
 template <class Function>
-GATEFOLD_LOOP void for_each_pass(const PanelProduct& p, const Block& block, std::int64_t passes, Function function) {
+GATEFOLD_LOOP void for_each_pass(const PanelProduct& p, const Block& block, const Passes& passes, Function function) {
   std::int64_t token = 0;
-  for (std::int64_t pass = 0; pass < passes; ++pass) {
-    const std::int64_t count = (p.tokens - token + passes - pass - 1) / (passes - pass);
-    function(Pass{block, token, count});
+  for (std::int64_t i = 0; i < passes.count; ++i) {
+    const std::int64_t count = (p.tokens - token + passes.count - i - 1) / (passes.count - i);
+    const bool streamed = passes.first_in_streams && i == 0;
+    function(Pass{block, token, count, streamed, !streamed && i - (passes.first_in_streams ? 1 : 0) < passes.asking});
     token += count;
   }
 }
 
 template <class Policy>
-GATEFOLD_LOOP std::int64_t passes_of(const PanelProduct& p) {
-  return (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
-}
-
-// Passes that ask for later rows: all but one that reads rows in streams.
-template <class Policy>
-GATEFOLD_LOOP std::int64_t asking_passes(std::int64_t passes) {
-  return first_in_streams<Policy> ? passes - 1 : passes;
-}
-
-template <class Policy>
 void multiply_stored(const PanelProduct& p) {
-  const std::int64_t passes = passes_of<Policy>(p);
-  Later later = later_rows<Policy>(p, asking_passes<Policy>(passes));
+  const Passes passes = passes_of<Policy>(p);
+  Later later = later_rows<Policy>(p, passes.asking);
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
     for_each_pass(p, block_from<Policy>(begin, p.depth), passes, [&](const Pass& pass) {
       const auto x = tokens_at<Policy>(p, pass.block, pass.token, pass.tokens);
@@ -127,8 +135,9 @@ void multiply_stored(const PanelProduct& p) {
 template <class Policy>
 void multiply_widened(const PanelProduct& p) {
   using Wide = Widened<Policy>;
-  const std::int64_t passes = passes_of<Wide>(p);
-  Later later = later_rows<Policy>(p, passes);
+  const std::int64_t count = (p.tokens + Wide::tile_tokens - 1) / Wide::tile_tokens;
+  const Passes passes{count, false, count};
+  Later later = later_rows<Policy>(p, passes.asking);
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
     const Block block = block_from<Policy>(begin, p.depth);
     widen_weights<Policy>(p, block);
@@ -156,7 +165,10 @@ void multiply_fetching(const PanelProduct& p) {
 
 template <class Policy>
 void multiply_panel(const PanelProduct& p) {
-  if (p.spares_first_level) return multiply_fetching<FetchedToSecondLevel<Policy>>(p);
+  if (p.fetch == Fetch::to_second_level) return multiply_fetching<FetchedToSecondLevel<Policy>>(p);
+  if constexpr (Policy::lanes == 16) {  // by AVX2 it is 1 to 3 % slower
+    if (p.fetch == Fetch::at_a_pace) return multiply_fetching<FetchedAtAPace<Policy>>(p);
+  }
   multiply_fetching<FetchedToFirstLevel<Policy>>(p);
 }
 

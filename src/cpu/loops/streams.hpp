@@ -66,9 +66,9 @@ void multiply_streams(const PanelProduct& p) {
       const TileTokens<Element> x{reinterpret_cast<const Element*>(p.x) + block.begin, x_stride};
       // Beyond a row's end lies the next one, as a rule; after the panel's last rows come the next panel's.
       const bool beyond = row + 1 == apart && block.begin + block.count == p.depth && p.next_rows != nullptr;
-      TileAhead ahead{ahead_at<Policy>(p.rows + row, apart, block.begin + lead<Policy>), {}, block.count};
-      if (beyond) ahead.then = ahead_at<Policy>(p.next_rows, apart, lead<Policy> - block.count);
-      if (beyond) ahead.turn -= lead<Policy>;
+      TileAhead ahead{ahead_at<Policy>(p.rows + row, apart, block.begin + only_lead<Policy>), {}, block.count};
+      if (beyond) ahead.then = ahead_at<Policy>(p.next_rows, apart, only_lead<Policy> - block.count);
+      if (beyond) ahead.turn -= only_lead<Policy>;
       multiply_tile<Policy, tokens, tile_rows_of>(rows_at<Policy>(p.rows + row, apart, block.begin), ahead, x,
                                                   block.count, sums, block.begin == 0);
     }
@@ -87,9 +87,9 @@ void multiply_first_rows(const PanelProduct& p, const Block& block, const TileTo
     const bool beyond = !more_rows && next.count == 0 && p.next_rows != nullptr;
     const std::byte* const* then = more_rows ? p.rows + row + 1 : beyond ? p.next_rows : p.rows;
     const std::int64_t then_begin = more_rows ? block.begin : next.count > 0 ? next.begin : 0;
-    const TileAhead ahead{ahead_at<Policy>(p.rows + row, apart, block.begin + lead<Policy>),
-                          ahead_at<Policy>(then, apart, then_begin + lead<Policy> - block.count),
-                          block.count - lead<Policy>};
+    const TileAhead ahead{ahead_at<Policy>(p.rows + row, apart, block.begin + first_lead<Policy>),
+                          ahead_at<Policy>(then, apart, then_begin + first_lead<Policy> - block.count),
+                          block.count - first_lead<Policy>};
     const SpreadSums<tokens> of_panel{p, row, apart};
     float sums[tokens * tile_rows_of] = {};
     if (block.begin > 0) of_panel.load(sums);

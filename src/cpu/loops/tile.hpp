@@ -133,16 +133,15 @@ struct AheadRows {
 };
 
 // Whole steps from k on that end before `end`; where they end. The first `fetched` of the rows ahead are asked for on
-// the way.
+// the way: all of them are those of streams.
 template <class Policy, int tokens, int fetched, class X>
 GATEFOLD_LOOP std::int64_t multiply_steps(const TileRows<Policy>& rows, const AheadRows& ahead, const TileTokens<X>& x,
                                           std::int64_t k, std::int64_t end,
                                           typename Policy::Vector (&sums)[tokens][tile_rows_of]) {
+  constexpr int locality = fetched == tile_rows_of ? Policy::fetch_locality : Policy::later_locality;
   for (; k + Policy::step <= end; k += Policy::step) {
 #pragma GCC unroll 4
-    for (int r = 0; r < fetched; ++r) {
-      __builtin_prefetch(ahead.row[r] + k * Policy::stored_bytes, 0, Policy::fetch_locality);
-    }
+    for (int r = 0; r < fetched; ++r) __builtin_prefetch(ahead.row[r] + k * Policy::stored_bytes, 0, locality);
     multiply_step<Policy, tokens, false>(rows, x, k, 0, sums);
   }
   return k;
