@@ -4,7 +4,7 @@
 namespace gatefold::cpu {
 namespace {
 
-constexpr Kernel kernels[] = {make_outer_kernel<Float>("avx512", DType::fp32, 96),
+constexpr Kernel kernels[] = {make_outer_kernel<Float>("avx512", DType::fp32, 48),
                               make_kernel<Fp16>("avx512", DType::fp16), make_kernel<BFloat>("avx512", DType::bf16)};
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Pairs : Avx512Sums {
   }
 };
 
-constexpr Kernel kernels[] = {make_outer_kernel<Pairs>("avx512_bf16", DType::bf16, 128)};
+constexpr Kernel kernels[] = {make_outer_kernel<Pairs>("avx512_bf16", DType::bf16, 72)};
 
 }  // namespace
 

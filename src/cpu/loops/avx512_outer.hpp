@@ -34,11 +34,17 @@ GATEFOLD_LOOP typename Policy::Operand operand_of(__m512 words) {
 // A word of packed x, which may lie anywhere.
 using AnyFloat __attribute__((aligned(1), may_alias)) = float;
 
+// What is asked for during a tile, into the second-level cache: `bytes` further on at every position.
+struct Asked {
+  const std::byte* from;
+  std::int64_t bytes;
+};
+
 // One lane of 64 rows' sums with 6 tokens of a group's `stride`. If there are fewer, the sums of the others are of what
 // lies behind them, and go nowhere.
 template <class Policy>
 GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::int64_t stride, std::int64_t positions,
-                                 OuterSums& sums) {
+                                 const Asked& asked, OuterSums& sums) {
 #pragma GCC unroll 8
   for (int t = 0; t < outer_tokens; ++t) {
 #pragma GCC unroll 4
@@ -47,8 +53,11 @@ GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::i
   // The next group's x is asked for meanwhile: it comes from memory, and the processor's own fetch begins anew with
   // every page.
   const AnyFloat* next = x + outer_lanes * positions * stride;
+  const std::byte* rows_ahead = asked.from;
   for (std::int64_t i = 0; i < positions; ++i, x += stride, next += stride, weights += outer_rows) {
     __builtin_prefetch(next, 0, 2);
+    __builtin_prefetch(rows_ahead, 0, 2);
+    rows_ahead += asked.bytes;
     typename Policy::Operand rows[outer_vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < outer_vectors; ++v)
@@ -122,34 +131,40 @@ GATEFOLD_LOOP void add_to_panel(const OuterSums& sums, const OuterOut& out) {
   }
 }
 
-// The block of rows that comes next, asked for into the second-level cache, some lines of it at a time.
+// The block of rows that comes next. It is asked for evenly, a line or less at a position: of lines that are asked for
+// many at once some are forgotten (docs/kernels/cpu_log.md).
 class ComingRows {
  public:
+  // `tiles`: within so many; `none`: any memory.
   GATEFOLD_LOOP ComingRows(const std::byte* const* rows, std::int64_t count, std::int64_t offset, std::int64_t bytes,
-                           std::int64_t times)
-      : rows_(rows),
-        end_(rows == nullptr ? 0 : count),
-        offset_(offset),
-        lines_((bytes + 63) / 64),
-        at_once_(end_ * lines_ / times + 1) {}
+                           std::int64_t tiles, const std::byte* none)
+      : rows_(rows), end_(rows == nullptr ? 0 : count), offset_(offset), bytes_(bytes), none_(none) {
+    while (at_a_position_ < 64 && end_ * bytes > at_a_position_ * positions * tiles) at_a_position_ *= 2;
+  }
 
-  GATEFOLD_LOOP void ask() {
-    for (std::int64_t i = 0; i < at_once_ && row_ < end_; ++i) {
-      __builtin_prefetch(rows_[row_] + offset_ + line_ * 64, 0, 2);
-      if (++line_ < lines_) continue;
-      line_ = 0;
+  // Some of a row's lines for a tile.
+  GATEFOLD_LOOP Asked take() {
+    if (row_ >= end_) return {none_, 0};
+    const Asked asked{rows_[row_] + offset_ + begin_, at_a_position_};
+    begin_ += at_a_position_ * positions;
+    if (begin_ >= bytes_) {
+      begin_ = 0;
       ++row_;
     }
+    return asked;
   }
 
  private:
+  static constexpr std::int64_t positions = 64;  // of a whole block
+
   const std::byte* const* rows_;
   std::int64_t end_;
   std::int64_t offset_;
-  std::int64_t lines_;
-  std::int64_t at_once_;
+  std::int64_t bytes_;  // of a row
+  const std::byte* none_;
+  std::int64_t at_a_position_ = 1;  // bytes
   std::int64_t row_ = 0;
-  std::int64_t line_ = 0;
+  std::int64_t begin_ = 0;
 };
 
 // After 64 rows of a block come the panel's next ones, then the next block of its first ones, then the next panel's.
@@ -165,8 +180,12 @@ GATEFOLD_LOOP ComingRows coming_after(const PanelProduct& p, std::int64_t row, c
     rows = next.count > 0 ? p.rows : p.next_rows;
     if (next.count == 0) next = block_from<Policy>(0, p.depth);
   }
-  return {rows, left < outer_rows ? left : outer_rows, next.begin * size, next.count * size,
-          (p.tokens + outer_tokens - 1) / outer_tokens * outer_lanes};
+  return {rows,
+          left < outer_rows ? left : outer_rows,
+          next.begin * size,
+          next.count * size,
+          (p.tokens + outer_tokens - 1) / outer_tokens * outer_lanes,
+          p.scratch};
 }
 
 // 64 rows of packed weights with a group of x. Sums wait where the bits of the count of lanes say that the other half
@@ -177,10 +196,9 @@ GATEFOLD_LOOP void multiply_group(const float* weights, const AnyFloat* x, std::
   for (int lane = 0; lane < outer_lanes; ++lane) {
     for (std::int64_t token = 0; token < out.tokens; token += outer_tokens) {
       float* mine = waiting + token / outer_tokens * fold_levels * outer_sums_floats;
-      coming.ask();
       OuterSums sums;
       multiply_lane<Policy>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens + token,
-                            out.tokens, positions, sums);
+                            out.tokens, positions, coming.take(), sums);
       int level = 0;
       for (; (lane >> level & 1) != 0; ++level) add_waiting(sums, mine + level * outer_sums_floats);
       if (level < fold_levels) {
