@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks tracked files for what must not be in them: paths of one machine, package hosts, overlong sources, and documents'
-links to what is not there.
+"""Checks tracked files for what must not be in them: paths of one machine, package hosts, overlong sources, documents'
+links to what is not there, programs and archives.
 
 Prints one line per offence and exits with 1 if there is any. Long sources are a warning first.
 """
@@ -14,6 +14,14 @@ FORBIDDEN = {
     "a path of one machine": re.compile(r"(?<![\w.})-])/(work|root|tmp|home/\w+)/"),
     "a package host": re.compile(r"\b(pypi\.org|pythonhosted\.org|(deb|security)\.debian\.org|(archive|security)\.ubuntu\.com"
                                  r"|registry\.npmjs\.org|pypi\.nvidia\.com)\b"),
+}
+MADE = {  # and how it begins
+    "a program or a library": b"\x7fELF",
+    "a library": b"!<arch>\n",
+    "a zip archive or a wheel": b"PK\x03\x04",
+    "a gzip archive": b"\x1f\x8b",
+    "an xz archive": b"\xfd7zXZ",
+    "a zstd archive": b"\x28\xb5\x2f\xfd",
 }
 SOURCE_SUFFIXES = {".h", ".c", ".hpp", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake"}
 WARN_LINES, MAX_LINES = 300, 600
@@ -69,7 +77,8 @@ def main() -> int:
     for path in paths:
         data = (root / path).read_bytes()
         if b"\0" in data:
-            continue  # not text
+            found += [f"{path}: is {what}, which is made, not tracked" for what, mark in MADE.items() if data.startswith(mark)]
+            continue
         text = data.decode("utf-8", errors="replace")
         found += forbidden(path, text)
         if path.endswith(".md"):

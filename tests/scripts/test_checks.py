@@ -94,6 +94,16 @@ def test_what_must_not_be_tracked_fails(repository, path, text):
     assert path in output
 
 
+@pytest.mark.parametrize("begin", ["PK\x03\x04", "\x7fELF", "!<arch>\n"])
+def test_programs_and_archives_fail(repository, begin):
+    write(repository, "tests/some.data", "data\0")
+    assert run("check_tree.py", repository)[0] == 0
+    write(repository, "made", begin + "\0")
+    status, output = run("check_tree.py", repository)
+    assert status == 1
+    assert "made: is a" in output
+
+
 def test_a_long_file_is_a_warning(repository):
     write(repository, "src/core/long.cpp", "\n" * 301)
     status, output = run("check_tree.py", repository)
