@@ -6,11 +6,16 @@
 namespace gatefold::cpu {
 namespace {
 
-// How rows that come from memory are asked for ahead of their use: so far ahead where they are read in streams, by the
-// only tile of tokens there is or by the first one of more, and into which cache; later rows into which. What is asked
-// for into a first-level cache of 32 KiB, of which x takes 24, drives x out of it. Memory keeps up best where a row's
-// lines are asked for during a tile, not two rows': so four tiles of tokens ask for all rows of a block, and where as
-// many come none needs streams, if rows have several blocks, at whose ends streams break off
+// How rows that come from memory are prefetched:
+//
+//   fetch_locality     the cache for rows that are read in streams, as __builtin_prefetch counts them
+//   only_lead_bytes    how far ahead of their own use those are asked for, where one tile holds all tokens
+//   first_lead_bytes   the same by the first tile of more
+//   later_locality     the cache for rows of a later block
+//
+// What is asked for into a first-level cache of 32 KiB, of which x takes 24, drives x out of it. Memory keeps up with
+// one row's lines during a tile, not with two rows': asked for at that pace, all rows of the next block take four tiles
+// of tokens. Where as many come and rows have several blocks, at whose ends streams break off, none needs streams
 // (docs/kernels/cpu_log.md).
 template <class Policy>
 struct Fetched : Policy {
