@@ -100,8 +100,13 @@ struct Passes {
 };
 
 template <class Policy>
+GATEFOLD_LOOP std::int64_t tiles_of(const PanelProduct& p) {
+  return (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
+}
+
+template <class Policy>
 GATEFOLD_LOOP Passes passes_of(const PanelProduct& p) {
-  const std::int64_t count = (p.tokens + Policy::tile_tokens - 1) / Policy::tile_tokens;
+  const std::int64_t count = tiles_of<Policy>(p);
   const bool long_rows = p.depth >= 2 * Policy::k_block;  // of others a stream hardly breaks off
   if (first_in_streams<Policy> && (!long_rows || count <= Policy::streamed_passes)) return {count, true, count - 1};
   return {count, false, count < Policy::asking_passes ? count : Policy::asking_passes};
@@ -110,11 +115,11 @@ GATEFOLD_LOOP Passes passes_of(const PanelProduct& p) {
 // function(pass): tiles as even as can be: one of one or two tokens waits for its own sums.
 template <class Function>
 GATEFOLD_LOOP void for_each_pass(const PanelProduct& p, const Block& block, const Passes& passes, Function function) {
+  const std::int64_t in_streams = passes.first_in_streams ? 1 : 0;
   std::int64_t token = 0;
   for (std::int64_t i = 0; i < passes.count; ++i) {
     const std::int64_t count = (p.tokens - token + passes.count - i - 1) / (passes.count - i);
-    const bool streamed = passes.first_in_streams && i == 0;
-    function(Pass{block, token, count, streamed, !streamed && i - (passes.first_in_streams ? 1 : 0) < passes.asking});
+    function(Pass{block, token, count, i < in_streams, i >= in_streams && i < in_streams + passes.asking});
     token += count;
   }
 }
@@ -135,7 +140,7 @@ void multiply_stored(const PanelProduct& p) {
 template <class Policy>
 void multiply_widened(const PanelProduct& p) {
   using Wide = Widened<Policy>;
-  const std::int64_t count = (p.tokens + Wide::tile_tokens - 1) / Wide::tile_tokens;
+  const std::int64_t count = tiles_of<Wide>(p);
   const Passes passes{count, false, count};
   Later later = later_rows<Policy>(p, passes.asking);
   for (std::int64_t begin = 0; begin < p.depth; begin += Policy::k_block) {
