@@ -1,10 +1,10 @@
-// Every compiled sm_90 kernel of gate_up (bf16) on every shape, held against the cost model's choice. Shapes are lines
-// "hidden_size intermediate_size [TOKENS...]" of a file; each is run with the tokens of its line, or else with 65 to
-// 8192: all kernels for a few milliseconds, then those that came near the best, and the cost model's, until they are
-// settled. The cells are taken in a random order, the same in every run, as far as --seconds allow. A summary goes to
-// stdout, rows as JSON to the file named by --json, cell by cell. With --again, an earlier such file, only those
-// kernels are run that came within 4 % of a cell's best there, that it lacks, or that the cost model chooses: what a
-// few new kernels change takes a fraction of the time.
+// Every compiled sm_90 kernel of gate_up (bf16) on every shape, those in parts where sums are divided, held against the
+// cost model's choice. Shapes are lines "hidden_size intermediate_size [TOKENS...]" of a file; each is run with the
+// tokens of its line, or else with 65 to 8192: all kernels for a few milliseconds, then those that came near the best,
+// and the cost model's, until they are settled. The cells are taken in a random order, the same in every run, as far as
+// --seconds allow. A summary goes to stdout, rows as JSON to the file named by --json, cell by cell. With --again, an
+// earlier such file, only those kernels are run that came within 4 % of a cell's best there, that it lacks, or that the
+// cost model chooses: what a few new kernels change takes a fraction of the time.
 //     bench_sm90_tiles SHAPES [--json FILE] [--again FILE] [--rounds N] [--milliseconds X] [--seconds S]
 #include <cuda_runtime_api.h>
 
@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <span>
@@ -23,6 +24,7 @@
 
 #include "cuda/common/device.hpp"
 #include "cuda/sm90/cost_model.hpp"
+#include "cuda/sm90/geometry.hpp"
 #include "device_buffer.hpp"
 #include "program.hpp"
 #include "rounds.hpp"
@@ -108,14 +110,37 @@ std::vector<Shape> read_shapes(const std::string& path) {
   return shapes;
 }
 
+// All kernels that a plan chooses among.
+std::vector<Kernel> all_kernels() {
+  std::vector<Kernel> all;
+  for (const cuda::sm90::Product product : {cuda::sm90::Product::gate_up, cuda::sm90::Product::gated_parts}) {
+    std::ranges::copy(cuda::sm90::kernels(DType::bf16, product), std::back_inserter(all));
+  }
+  return all;
+}
+
+// What the parts of sums take, whichever kernel leaves them.
+std::size_t workspace_bytes(const std::vector<Shape>& shapes) {
+  std::size_t most = 0;
+  for (const Shape& shape : shapes) {
+    const Problem problem = measured_problem(shape.hidden_size, shape.intermediate_size);
+    for (const Kernel& kernel : all_kernels()) {
+      if (!cuda::sm90::in_parts(kernel.config.product)) continue;
+      most = std::max(most, cuda::sm90::most_bytes_of_parts(kernel.config, problem, most_tokens, false));
+    }
+  }
+  return most;
+}
+
 // x, h and a pool of weights: each call reads other weights of it, until it has been through all.
 struct Data {
-  DeviceBuffer x, h, weights;
+  DeviceBuffer x, h, weights, workspace;
 
   explicit Data(const std::vector<Shape>& shapes)
       : x(bytes(shapes, [](const Shape& s) { return most_tokens * s.hidden_size; })),
         h(bytes(shapes, [](const Shape& s) { return most_tokens * s.intermediate_size; })),
-        weights(std::max<std::size_t>(bytes(shapes, [](const Shape& s) { return s.weight_elements(); }), 1U << 30U)) {
+        weights(std::max<std::size_t>(bytes(shapes, [](const Shape& s) { return s.weight_elements(); }), 1U << 30U)),
+        workspace(std::max<std::size_t>(workspace_bytes(shapes), 1)) {
     x.fill_normal(GATEFOLD_DTYPE_BF16, 1);
     weights.fill_normal(GATEFOLD_DTYPE_BF16, 2);
   }
@@ -127,6 +152,8 @@ struct Data {
     o.x = static_cast<const std::byte*>(x.get());
     o.gate = static_cast<const std::byte*>(weights.get()) + call % sets * 2 * shape.weight_elements();
     o.out = static_cast<std::byte*>(h.get());
+    o.workspace = static_cast<std::byte*>(workspace.get());
+    o.workspace_size = workspace.bytes();
     return o;
   }
 
@@ -175,11 +202,13 @@ std::vector<Row> measure(const Cell& cell, const TileMeasurement* earlier, const
                          const cuda::DeviceProperties& device, const RoundOptions& options) {
   const auto& [shape, tokens] = cell;
   const Problem problem = measured_problem(shape.hidden_size, shape.intermediate_size);
-  const auto family = cuda::sm90::kernels(DType::bf16, cuda::sm90::Product::gate_up);
+  const std::vector<Kernel> family = all_kernels();
   const cuda::sm90::Machine machine = cuda::sm90::machine_of(device, family);
   const Kernel* chosen = cuda::sm90::choose(family, problem, tokens, machine);
   std::vector<Provider> providers;
   for (const Kernel& kernel : candidates(cell, earlier, chosen, family)) {
+    const cuda::sm90::Config& c = kernel.config;
+    if (in_parts(c.product) && parts_of(c, problem, tokens, machine.clusters(c)) == 1) continue;
     providers.push_back({name(kernel.config), [&, kernel](int call, cudaStream_t stream) {
                            const Status status =
                                kernel.launch(problem, data.operands(shape, tokens, call), device, stream);

@@ -27,10 +27,12 @@ Problem invariant(Problem problem) {
   return problem;
 }
 
-// All that gemm chooses among; of the other products their own.
+// All that gemm and gate_up choose among; of gemm_gated its own.
 std::vector<Kernel> compiled(Product product) {
   const auto own = kernels(DType::bf16, product);
   std::vector<Kernel> all(own.begin(), own.end());
+  if (product == Product::gate_up)
+    std::ranges::copy(kernels(DType::bf16, Product::gated_parts), std::back_inserter(all));
   if (product != Product::plain) return all;
   for (const auto& more : {divided_plain_kernels_of(DType::bf16, false), kernels(DType::bf16, Product::parts),
                            adding_kernels_of(DType::bf16)}) {
@@ -41,7 +43,7 @@ std::vector<Kernel> compiled(Product product) {
 
 // In how many parts a kernel's sums are, and of how many k-steps each.
 std::pair<int, int> division_of(const Config& c, const Geometry& g) {
-  if (c.product == Product::parts) return {g.n_tiles / g.part_tiles, g.k_steps};
+  if (in_parts(c.product)) return {g.n_tiles / g.part_tiles, g.k_steps};
   if (c.adds_parts) return {ceil_div(g.k_steps, g.part_steps), g.part_steps};
   return {c.split_k, g.k_steps};
 }
@@ -92,7 +94,7 @@ TEST_P(BatchInvariance, SomeKernelTakesEveryNumberOfTokens) {
         ASSERT_NE(chosen, nullptr);
         const Config& c = chosen->config;
         EXPECT_TRUE(fits(c, problem)) << name(c);
-        if (c.product != Product::parts) continue;
+        if (!in_parts(c.product)) continue;
         const std::size_t bytes =
             static_cast<std::size_t>(parts_in_any_batch(problem) * tokens * problem.intermediate_size) * sizeof(float);
         EXPECT_LE(bytes, most_bytes_of_parts(c, problem, tokens, false)) << name(c);

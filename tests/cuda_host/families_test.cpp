@@ -74,7 +74,8 @@ TEST(CompiledKernels, AreTakenWithoutCutsWhereThatCostsLittle) {
 // addresses and the epilogue. A block deals out anew what it is launched with, 168 registers for each of 384 threads,
 // which is 1024 fewer than a multiprocessor has.
 TEST(CompiledKernels, FitAMultiprocessor) {
-  for (const Product product : {Product::plain, Product::gate_up, Product::gated_by_memory, Product::parts}) {
+  for (const Product product :
+       {Product::plain, Product::gate_up, Product::gated_by_memory, Product::parts, Product::gated_parts}) {
     for (const Kernel& kernel : kernels(DType::bf16, product)) {
       const Config& c = kernel.config;
       SCOPED_TRACE(name(c));

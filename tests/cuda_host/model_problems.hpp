@@ -17,7 +17,8 @@ inline Problem problem_of(Product product, std::int64_t hidden_size, std::int64_
   switch (product) {
     case Product::plain:
     case Product::parts: return plain_problem(hidden_size, intermediate_size);
-    case Product::gate_up: return gated_problem(hidden_size, intermediate_size);
+    case Product::gate_up:
+    case Product::gated_parts: return gated_problem(hidden_size, intermediate_size);
     case Product::gated_by_memory: return gated_by_memory_problem(hidden_size, intermediate_size);
   }
   return {};

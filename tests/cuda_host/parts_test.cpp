@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/arithmetic.hpp"
@@ -23,7 +25,8 @@ TEST(MostTokens, AreCountedByEveryKernel) {
     const Problem problem = gated_problem(64, columns);
     const std::int64_t tokens = most_tokens(problem);
     EXPECT_LT(tokens, std::int64_t{1} << 31);
-    for (const Product product : {Product::plain, Product::gate_up, Product::gated_by_memory, Product::parts}) {
+    for (const Product product :
+         {Product::plain, Product::gate_up, Product::gated_by_memory, Product::parts, Product::gated_parts}) {
       for (const Kernel& kernel : kernels(DType::bf16, product)) {
         const Config& c = kernel.config;
         const std::int64_t tiles =
@@ -34,14 +37,33 @@ TEST(MostTokens, AreCountedByEveryKernel) {
   }
 }
 
-// Products of which kernels in parts take some numbers of tokens undivided, some in two parts, some in eight.
-const Problem divided_problems[] = {plain_problem(8192, 2048), plain_problem(14336, 4096), plain_problem(200, 1032),
-                                    plain_problem(9728, 2560), plain_problem(4104, 72),    plain_problem(64, 20000),
-                                    plain_problem(17408, 5120)};
+class Parts : public testing::TestWithParam<Product> {
+ public:
+  static std::span<const Kernel> kernels() { return sm90::kernels(DType::bf16, GetParam()); }
 
-TEST(Parts, AreOneRoundAndEachHasSums) {
-  for (const Problem& problem : divided_problems) {
-    for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+  // Products of which kernels in parts take some numbers of tokens undivided, some in two parts, some in eight.
+  static std::vector<Problem> divided_problems() {
+    std::vector<Problem> problems;
+    for (const auto& [D, F] : {std::pair{8192, 2048},
+                               {14336, 4096},
+                               {200, 1032},
+                               {9728, 2560},
+                               {4104, 72},
+                               {64, 20000},
+                               {17408, 5120},
+                               {7168, 2048}}) {
+      problems.push_back(problem_of(GetParam(), D, F));
+    }
+    return problems;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Of, Parts, testing::Values(Product::parts, Product::gated_parts), [](const auto& product) {
+  return std::string(product.param == Product::parts ? "gemm" : "gate_up");
+});
+
+TEST_P(Parts, AreOneRoundAndEachHasSums) {
+  for (const Problem& problem : divided_problems()) {
+    for (const Kernel& kernel : kernels()) {
       const Config& c = kernel.config;
       for (const std::int32_t multiprocessors : {132, 114, 78}) {
         const std::int32_t clusters = multiprocessors / c.cluster();
@@ -70,16 +92,18 @@ TEST(Parts, AreOneRoundAndEachHasSums) {
 
 // Each k-step is one part's, and no other is: parts have them by turns, or in a row where sums are long or must be the
 // same in any batch.
-TEST(Parts, HaveEachKStepOnce) {
-  std::vector<Problem> problems(std::begin(divided_problems), std::end(divided_problems));
-  problems.push_back(plain_problem(28672, 5120));
-  for (const Problem& problem : divided_problems) {
-    problems.push_back(problem);
-    problems.back().batch_invariant = true;
+TEST_P(Parts, HaveEachKStepOnce) {
+  std::vector<Problem> problems = divided_problems();
+  for (const std::int64_t columns : {2048, 5120}) problems.push_back(problem_of(GetParam(), 28672, columns));
+  if (GetParam() == Product::parts) {
+    for (const Problem& problem : divided_problems()) {
+      problems.push_back(problem);
+      problems.back().batch_invariant = true;
+    }
   }
   bool in_a_row = false, by_turns = false;
   for (const Problem& problem : problems) {
-    for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+    for (const Kernel& kernel : kernels()) {
       const Config& c = kernel.config;
       for (const std::int64_t tokens : {1, 65, 160, 321}) {
         SCOPED_TRACE(testing::Message() << name(c) << ", " << tokens << " tokens, " << problem.hidden_size << " x "
@@ -106,9 +130,9 @@ TEST(Parts, HaveEachKStepOnce) {
 }
 
 // What a run writes to the workspace lies in it, on every device; more tokens never ask for less.
-TEST(Parts, LieInTheWorkspace) {
-  for (const Problem& problem : divided_problems) {
-    for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+TEST_P(Parts, LieInTheWorkspace) {
+  for (const Problem& problem : divided_problems()) {
+    for (const Kernel& kernel : kernels()) {
       const Config& c = kernel.config;
       std::size_t before = 0;
       for (std::int64_t tokens = 1; tokens <= 1500; tokens += tokens % 64 == 0 ? 1 : 21) {
@@ -120,8 +144,9 @@ TEST(Parts, LieInTheWorkspace) {
         before = chosen;
         for (const std::int32_t multiprocessors : {200, 132, 114, 78}) {
           const std::int32_t parts = parts_of(c, problem, tokens, multiprocessors / c.cluster());
+          const std::int64_t halves = problem.op == Op::gate_up ? 2 : 1;
           const std::size_t bytes =
-              static_cast<std::size_t>(parts * tokens * problem.intermediate_size) * sizeof(float);
+              static_cast<std::size_t>(parts * tokens * halves * problem.intermediate_size) * sizeof(float);
           EXPECT_LE(bytes, by_request);
           if (parts > 1) {
             EXPECT_LE(bytes, chosen);
@@ -136,15 +161,15 @@ TEST(Parts, LieInTheWorkspace) {
 
 // The shapes of the tests on a GPU cut sums in every way: one part and many, of which the last has fewer k-steps, or a
 // k-step that is not whole; more tiles than blocks, which only those take that are requested by name.
-TEST(Parts, OfTheShapesOfTheTestsAreAllThatThereCanBe) {
-  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+TEST_P(Parts, OfTheShapesOfTheTestsAreAllThatThereCanBe) {
+  for (const Kernel& kernel : kernels()) {
     const Config& c = kernel.config;
     SCOPED_TRACE(name(c));
     bool undivided = false, many = false, shorter = false, torn = false, several_tiles = false;
     bool part_of_columns = false, part_of_tokens = false, rows = c.cluster_m == 1;
     for (const test::GridShape& shape : test::kernel_grid) {
-      const Geometry g =
-          geometry_of(c, plain_problem(shape.hidden_size, shape.intermediate_size), shape.tokens, h200.clusters(c));
+      const Geometry g = geometry_of(c, problem_of(GetParam(), shape.hidden_size, shape.intermediate_size),
+                                     shape.tokens, h200.clusters(c));
       const std::int32_t parts = g.n_tiles / g.part_tiles;
       const std::int64_t steps = ceil_div(shape.hidden_size, c.tile_k());
       (parts == 1 ? undivided : many) = true;
@@ -167,24 +192,26 @@ TEST(Parts, OfTheShapesOfTheTestsAreAllThatThereCanBe) {
   }
 }
 
-// gemm chooses among all of its kernels. In parts are only sums that are divided, and each such kernel is of use.
-TEST(Parts, AreChosenWhereSumsAreDivided) {
+// gemm and gate_up choose among all of their kernels. In parts are only sums that are divided, and each such kernel is
+// of use.
+TEST_P(Parts, AreChosenWhereSumsAreDivided) {
+  const Product whole = GetParam() == Product::parts ? Product::plain : Product::gate_up;
   std::vector<Kernel> all;
-  for (const Product product : {Product::plain, Product::parts}) {
-    std::ranges::copy(kernels(DType::bf16, product), std::back_inserter(all));
+  for (const Product product : {whole, GetParam()}) {
+    std::ranges::copy(sm90::kernels(DType::bf16, product), std::back_inserter(all));
   }
   std::vector<std::string> taken;
-  for (const Problem& problem : model_problems(Product::plain)) {
+  for (const Problem& problem : model_problems(whole)) {
     for (const Machine& machine : all_machines) {
       for (std::int64_t tokens = 64; tokens <= 2048; tokens += 8) {
         const Config& c = choose(all, problem, tokens, machine)->config;
-        if (c.product != Product::parts) continue;
+        if (c.product != GetParam()) continue;
         EXPECT_GT(parts_of(c, problem, tokens, machine.clusters(c)), 1) << name(c) << ", " << tokens << " tokens";
         if (machine.multiprocessors == h200.multiprocessors) taken.push_back(name(c));
       }
     }
   }
-  for (const Kernel& kernel : kernels(DType::bf16, Product::parts)) {
+  for (const Kernel& kernel : kernels()) {
     EXPECT_TRUE(std::ranges::count(taken, name(kernel.config)) > 0) << name(kernel.config);
   }
 }

@@ -3,6 +3,7 @@ from bug import Bug
 
 SM90 = "*Products*sm90*:*Exact*sm90*:*RelativeL2*sm90*"
 SM90_GEMM = "*Products*EveryCompiledKernel*gemm_sm90*"
+SM90_GATE_UP = "*Products*EveryCompiledKernel*gate_up_sm90*"
 GATED = "*Products*gemm_gated*sm90*:*Exact*gemm_gated*sm90*:*RelativeL2*gemm_gated*sm90*"
 SPECIAL_GATES = "*SpecialSums*gemm_gated*sm90*"
 BIASES = "*Biases*sm90*"
@@ -24,8 +25,8 @@ BUGS = [
     Bug("sm90", "drops last tokens that are no eight", "src/cuda/sm90/geometry.cpp",
         "ceil_div(tokens % box_rows, 8) * 8", "std::max<std::int64_t>(tokens % box_rows / 8, 1) * 8", SM90),
     Bug("sm90", "brings the last columns from eight rows before", "src/cuda/sm90/loader.cuh",
-        "? maps.body : maps.edge, 0, at.row,",
-        "? maps.body : maps.edge, 0, at.row - (tile.rows_there == strip_columns ? 0 : 8),", SM90),
+        "0, at.row, at.repetition);\n      return;",
+        "0, at.row - (tile.rows_there == strip_columns ? 0 : 8), at.repetition);\n      return;", SM90),
     Bug("sm90", "multiplies the first half of a divided sum twice", "src/cuda/sm90/loader.cuh",
         "static_cast<int>(place_.k) * geometry_.k_steps", "0 * geometry_.k_steps", SM90),
     Bug("sm90", "leaves out what another block sent", "src/cuda/sm90/reduction.cuh",
@@ -35,9 +36,9 @@ BUGS = [
     Bug("sm90", "takes k-steps in a row where parts take them by turns", "src/cuda/sm90/geometry.cpp",
         "g.part_stride = turns ? parts : 1;", "g.part_stride = 1;", SM90_GEMM),
     Bug("sm90", "leaves the last part of a sum out", "src/cuda/sm90/parts.cuh",
-        "if (part >= a.parts) break;", "if (part >= a.parts - 1) break;", SM90_GEMM),
+        "if (part >= parts) break;", "if (part >= parts - 1) break;", SM90_GEMM),
     Bug("sm90", "writes each part of a sum over the one before", "src/cuda/sm90/parts_epilogue.cuh",
-        "std::int64_t{tile.part} * arguments.tokens", "std::int64_t{0} * arguments.tokens", SM90_GEMM),
+        "std::int64_t{tile.part} * halves", "std::int64_t{0} * halves", SM90_GEMM),
     Bug("sm90", "leaves the last eight columns of a part out", "src/cuda/sm90/parts_epilogue.cuh",
         "if (column >= arguments.columns) break;", "if (column + 8 >= arguments.columns) break;", SM90_GEMM),
     Bug("sm90", "leaves the last token of a part's tile out", "src/cuda/sm90/parts_epilogue.cuh",
@@ -49,7 +50,23 @@ BUGS = [
     Bug("sm90", "takes a swap-AB part's columns r and r + 8 for each other", "src/cuda/sm90/parts_epilogue.cuh",
         "make_coord(i, eight % 2, group)", "make_coord(i, 1 - eight % 2, group)", SM90_GEMM),
     Bug("sm90", "leaves the bias of sums in parts out", "src/cuda/sm90/parts.cuh",
-        "if (a.bias.is_there()) {", "if (a.bias.is_there() && a.parts == 0) {", BIASES),
+        "if (!bias.is_there()) return;", "if (!bias.is_there() || j >= 0) return;", BIASES),
+    Bug("sm90", "stores up's sums in parts for gate's and gate's for up's", "src/cuda/sm90/parts_epilogue.cuh",
+        "gated ? warpgroup : 0)", "gated ? 1 - warpgroup : 0)", SM90_GATE_UP),
+    Bug("sm90", "stores both halves' sums in parts in one place", "src/cuda/sm90/parts_epilogue.cuh",
+        "gated ? warpgroup : 0)", "0)", SM90_GATE_UP),
+    Bug("sm90", "gives up's sums in parts the columns of the next tile", "src/cuda/sm90/parts_epilogue.cuh",
+        "(config.tokens_divided || gated ? 0 : warpgroup * 64)", "(config.tokens_divided ? 0 : warpgroup * 64)",
+        SM90_GATE_UP),
+    Bug("sm90", "adds up the wrong parts of up's sums", "src/cuda/sm90/gated_parts.cuh",
+        "load_parts<most>(sums + a.half, 2 * a.half, a.parts)", "load_parts<most>(sums + a.half, 4 * a.half, a.parts)",
+        SM90_GATE_UP),
+    Bug("sm90", "leaves the bias of up's sums in parts out", "src/cuda/sm90/gated_parts.cuh",
+        "add_bias<Element>(a.up_bias, j, up);", "", BIASES),
+    Bug("sm90", "leaves the last columns of h of sums in parts out", "src/cuda/sm90/gated_parts.cuh",
+        "if (j >= a.columns) return;", "if (j + 8 >= a.columns) return;", SM90_GATE_UP),
+    Bug("sm90", "reserves room for half of gate's and up's parts", "src/cuda/sm90/geometry.cpp",
+        "(of_two_weights(config.product) ? 2 : 1) * problem", "(of_two_weights(config.product) ? 1 : 1) * problem", SM90_GATE_UP),
     Bug("sm90", "brings the body's blocks again after the body", "src/cuda/sm90/loader.cuh",
         "at.repetition += body_blocks;", "at.repetition += 0 * body_blocks;", SM90),
     Bug("sm90", "computes a first subtile twice", "src/cuda/sm90/scheduler.cuh",

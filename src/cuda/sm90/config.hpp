@@ -9,8 +9,15 @@ namespace gatefold::cuda::sm90 {
 
 // What is made of a tile of x . w^T. plain: the output (gemm). gate_up: the weights are gate's and up's, whose products
 // are combined. gated_by_memory: the weights are up's, and a tile of gate values comes from memory (gemm_gated). parts:
-// the sums of some of the k-steps, in fp32, which another kernel adds up (gemm; parts.cuh).
-enum class Product : std::uint8_t { plain, gate_up, gated_by_memory, parts };
+// the sums of some of the k-steps, in fp32, which another kernel adds up (gemm; parts.cuh). gated_parts: the same of
+// gate's and up's rows, which that kernel then combines (gate_up; gated_parts.cuh).
+enum class Product : std::uint8_t { plain, gate_up, gated_by_memory, parts, gated_parts };
+
+// Whether half of a tile's weight rows are gate's and half up's.
+constexpr bool of_two_weights(Product product) {
+  return product == Product::gate_up || product == Product::gated_parts;
+}
+constexpr bool in_parts(Product product) { return product == Product::parts || product == Product::gated_parts; }
 
 // How the warpgroups divide the tiles. cooperative: each has some of the tokens of every tile. pingpong: each has
 // every second tile to itself, so that one multiplies while the other is in its epilogue.
@@ -20,8 +27,8 @@ enum class Schedule : std::uint8_t { cooperative, pingpong };
 // that multiply (feeder.cuh), and the registers are all consumers'.
 enum class Feed : std::uint8_t { producers, consumers };
 
-// One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of gate_up one half of
-// those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
+// One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of two weights one half
+// of those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
 struct Config {
   int tile_m = 0;      // tokens: a multiple of 64 x warpgroups_per_tile(), or with swap_ab of 16
   int tile_n = 0;      // weight rows: the N of the wgmma, or with swap_ab its M
@@ -55,9 +62,9 @@ struct Config {
   constexpr int threads() const { return 128 * (warpgroups + (has_producers() ? 1 : 0)); }
   constexpr int tiles_per_cluster() const { return cluster_m * cluster_n; }
   constexpr int cluster() const { return tiles_per_cluster() * split_k; }
-  constexpr int columns() const { return product == Product::gate_up ? tile_n / 2 : tile_n; }  // of the output
+  constexpr int columns() const { return of_two_weights(product) ? tile_n / 2 : tile_n; }  // of the output
   // Of kernels for one row of tiles: more rows would each bring all weights.
-  constexpr bool for_one_row() const { return tile_m == 64 || (product == Product::parts && cluster() == 1); }
+  constexpr bool for_one_row() const { return tile_m == 64 || (in_parts(product) && cluster() == 1); }
 
   // The weights of a tile come in two strips of rows, for so many columns of the output each: gate's and up's, or, of a
   // single weight and of alternating rows, the first half of the tile's columns and the second.
@@ -121,7 +128,7 @@ struct Config {
     return tokens_divided && pieces * staged_piece_bytes() <= room ? pieces : 1;
   }
   constexpr int store_bytes() const {
-    if (product == Product::parts) return 0;  // straight from registers
+    if (in_parts(product)) return 0;  // straight from registers
     if (alternating) return staged_pieces() * staged_piece_bytes();
     if (product == Product::gated_by_memory) return gate_buffers() * gate_buffer_bytes(gate_columns());
     if (swap_ab) return warpgroups * tile_m * 64 * output_bytes;  // 64 columns of each warpgroup
@@ -164,7 +171,7 @@ inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong() ? " pingpong" : "",
                 c.swap_ab ? " swap-AB" : "", c.alternating ? " alternating" : "",
                 c.has_producers() ? "" : " consumer-fed", c.split_k > 1 ? concat(" split-K ", c.split_k) : "",
-                c.product == Product::parts ? " split-K in parts" : "", c.adds_parts ? " adding parts" : "");
+                in_parts(c.product) ? " split-K in parts" : "", c.adds_parts ? " adding parts" : "");
 }
 
 }  // namespace gatefold::cuda::sm90

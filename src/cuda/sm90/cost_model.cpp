@@ -71,7 +71,7 @@ constexpr double seconds_per_part = 0.25e-6;
 constexpr double sums_per_second = 2.2e12 / sizeof(float);
 
 double seconds_of_adding(const Config& c, int parts, double sums) {
-  return c.product == Product::parts ? parts * (seconds_per_part + sums / sums_per_second) : 0.0;
+  return in_parts(c.product) ? parts * (seconds_per_part + sums / sums_per_second) : 0.0;
 }
 
 // Strips in ping-pong have the rates of plain tiles of as many tokens, and the plain ones come first. Settled, those of
@@ -87,7 +87,7 @@ double seconds_gained_by_strips(const Config& c, double arithmetic) {
 // Whether a kernel is for the problem: one that divides the sums into parts or adds them up may not be.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
   if (c.adds_parts) return problem.batch_invariant;
-  if (c.product != Product::parts) return true;
+  if (!in_parts(c.product)) return true;
   const std::int32_t parts = parts_of(c, problem, tokens, clusters);
   return parts > 1 && (!problem.batch_invariant || parts_stay_in_l2(problem, parts, tokens));
 }
@@ -165,13 +165,13 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
                              (c.may_narrow() ? (1.0 - narrow_round) * narrow_rounds : 0.0);
   const double effective = filled + figures.idle_fraction * (long_rounds - filled);
   const double left_out = saved_share(c, g, figures);
-  const int parts = c.product == Product::parts && g.part_tiles > 0 ? g.n_tiles / g.part_tiles : 1;
+  const int parts = in_parts(c.product) && g.part_tiles > 0 ? g.n_tiles / g.part_tiles : 1;
   const double depth = D / (c.split_k * parts);  // of a block's sums
   const double tile_flops = 2.0 * c.tile_m * c.tile_n * depth * (1.0 - left_out);
   const double arithmetic =
       feeder_slowdown(c, g) * effective * tile_flops * h200_multiprocessors / (kernel.teraflops * 1e12);
 
-  const double weights = (c.product == Product::gate_up ? 2.0 : 1.0) * F * D;
+  const double weights = (of_two_weights(c.product) ? 2.0 : 1.0) * F * D;
   const double outputs = c.product == Product::gated_by_memory ? 2.0 * F : F;  // the gate values come in
   const double bytes = 2.0 * (weights + static_cast<double>(tokens) * (D + outputs));
   // Blocks that multiply the same weights by different tokens read them from memory once.
@@ -188,7 +188,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
       c.pingpong() ? 0.0 : rounds * (epilogue_parts(c) * figures.exposed_epilogue_seconds + exchange);
   const double fixed = figures.fixed_seconds + (c.cluster() > 1 ? figures.cluster_seconds : 0.0);
   return std::max({arithmetic, traffic, copies}) + figures.exposed_fraction * std::min(arithmetic, traffic) +
-         epilogues + seconds_of_adding(c, parts, static_cast<double>(tokens) * F) + fixed -
+         epilogues + seconds_of_adding(c, parts, static_cast<double>(tokens * sums_of_a_token(c, problem))) + fixed -
          seconds_gained_by_strips(c, arithmetic);
 }
 

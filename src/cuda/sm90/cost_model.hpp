@@ -41,7 +41,7 @@ constexpr bool is_acceptable_for(const Config& config, std::int64_t tokens) {
 // single one a block of each cluster has the tokens, and the others none. Parts of swap-AB tiles are for more than 128
 // tokens, up to which tiles of as few leave room for more slots.
 constexpr bool is_meant_for(const Config& config, std::int64_t tokens) {
-  const bool wide_parts = config.product == Product::parts && config.swap_ab;
+  const bool wide_parts = in_parts(config.product) && config.swap_ab;
   return is_acceptable_for(config, tokens) && (config.cluster_m == 1 || tokens > config.tile_m) &&
          (!wide_parts || tokens > 128);
 }

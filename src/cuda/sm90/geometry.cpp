@@ -149,7 +149,7 @@ std::int32_t turn_of(const Config& c, const Geometry& g, std::int32_t clusters) 
 //     blocks ...........|........|........|..........|.........
 StripBoxes strip_boxes(const Config& config, const Problem& problem) {
   const std::int32_t strip = config.strip_columns();
-  if (config.product != Product::gate_up || config.alternating || !problem.layout.interleaved()) return {strip, 0, 0};
+  if (!of_two_weights(config.product) || config.alternating || !problem.layout.interleaved()) return {strip, 0, 0};
   const std::int64_t block = problem.layout.block;
   if (strip % block == 0 || block % strip == 0) return {strip, 0, 0};
   const auto edge = static_cast<std::int32_t>(std::gcd<std::int64_t>(strip, block));
@@ -199,7 +199,7 @@ std::int32_t parts_in_any_batch(const Problem& problem) {
 bool sums_alike(const Config& config, const Problem& problem) {
   if (!problem.batch_invariant) return true;
   const std::int32_t parts = parts_in_any_batch(problem);
-  if (config.product == Product::parts || config.adds_parts) return parts > 1;
+  if (in_parts(config.product) || config.adds_parts) return parts > 1;
   return config.split_k == parts;
 }
 
@@ -207,10 +207,14 @@ bool parts_stay_in_l2(const Problem& problem, std::int64_t parts, std::int64_t t
   return tokens <= most_tokens_in_l2(problem, parts);
 }
 
+std::int64_t sums_of_a_token(const Config& config, const Problem& problem) {
+  return (of_two_weights(config.product) ? 2 : 1) * problem.intermediate_size;
+}
+
 std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, std::int64_t max_tokens, bool by_name) {
   const std::int32_t clusters = most_multiprocessors / config.cluster();
   const auto bytes_of = [&](std::int64_t parts, std::int64_t tokens) {
-    return static_cast<std::size_t>(parts * tokens * problem.intermediate_size) * sizeof(float);
+    return static_cast<std::size_t>(parts * tokens * sums_of_a_token(config, problem)) * sizeof(float);
   };
   if (problem.batch_invariant) {
     const std::int32_t parts = parts_in_any_batch(problem);
@@ -228,7 +232,7 @@ std::size_t most_bytes_of_parts(const Config& config, const Problem& problem, st
 }
 
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters) {
-  const std::int32_t parts = config.product == Product::parts ? parts_of(config, problem, tokens, clusters) : 1;
+  const std::int32_t parts = in_parts(config.product) ? parts_of(config, problem, tokens, clusters) : 1;
   Geometry g{};
   g.tokens = static_cast<std::int32_t>(tokens);
   g.columns = static_cast<std::int32_t>(problem.intermediate_size);

@@ -33,7 +33,7 @@ struct Geometry {
   std::int32_t columns;           // of the output: rows of a half, or of a plain product's weight
   std::int32_t k_steps;           // of a block: ceil(D / tile_k), divided by split_k
   std::int32_t m_tiles;           // ceil(tokens / tile_m), then up to a multiple of cluster_m
-  std::int32_t n_tiles;           // likewise of the output's columns, and of Product::parts once for each part
+  std::int32_t n_tiles;           // likewise of the output's columns, and in parts once for each part
   std::int32_t narrow_from;       // columns' tiles from this one on are of one strip (Config::may_narrow)
   std::int32_t whole_tiles;       // of the clusters' tiles; those after them are computed as subtiles
   std::int32_t group_m;           // raster: this many clusters of token tiles are walked together
@@ -50,7 +50,7 @@ struct Geometry {
   std::int32_t leg_end;
   std::int32_t part_tiles;  // of n_tiles, those of one part of the sums
   std::int32_t part_steps;  // of k_steps, those of one part of the sums: all, but for Config::adds_parts
-  // Of Product::parts: from a part's first k-step to the next part's, and from a k-step of a part to its next. A part
+  // In parts: from a part's first k-step to the next part's, and from a k-step of a part to its next. A part
   // has k_steps in a row, or the parts take k-steps by turns.
   std::int32_t part_offset;
   std::int32_t part_stride;
@@ -89,7 +89,7 @@ struct Geometry {
 // clusters: that the device holds at a time.
 Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
 
-// Of Product::parts: into how many parts the sums are divided, 1 to most_parts, so that all tiles of all parts are one
+// Into how many parts the sums are divided, 1 to most_parts, so that all tiles of all parts are one
 // round of the device at most; but as in any batch where the problem is batch-invariant.
 constexpr std::int32_t most_parts = 8;
 std::int32_t parts_of(const Config& config, const Problem& problem, std::int64_t tokens, std::int32_t clusters);
@@ -104,6 +104,9 @@ bool sums_alike(const Config& config, const Problem& problem);
 
 // Whether the parts of so many tokens' sums are few enough to be kept in L2 between two kernels.
 bool parts_stay_in_l2(const Problem& problem, std::int64_t parts, std::int64_t tokens);
+
+// Of one part: gate's and up's where the weights are two.
+std::int64_t sums_of_a_token(const Config& config, const Problem& problem);
 
 // The most bytes that the parts of 1 ... max_tokens tokens' sums come to, on whatever device. by_name: of those too
 // that no run takes the kernel for unless it was requested by name.

@@ -65,7 +65,7 @@ inline Status encode_weights(StripMaps (&strips)[2], const Problem& problem, con
     strips[1] = strips[0];
     return status;
   }
-  if (config.product == Product::gate_up) {
+  if (of_two_weights(config.product)) {
     const HalfView gate = half_view(problem, operands, Half::gate);
     const HalfView up = half_view(problem, operands, Half::up);
     Status status = encode_strip(strips[0], {type, gate.base, F, D, gate.ld}, gate.map, geometry, promotion);

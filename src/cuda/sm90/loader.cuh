@@ -44,7 +44,7 @@ struct TileBoxes {
   std::int32_t bytes;               // that arrive in a slot, whoever brings them
   StripRow strip_row;               // where the tile's strip begins, which the thread brings
   std::int32_t rows_there;          // of the strip, from there to the tile's end or the last column
-  std::int32_t first_step;          // of the k-steps (Product::parts)
+  std::int32_t first_step;          // of the k-steps, in parts
 };
 
 // The load of a producer thread, by its warp. Worked out anew each time, for those that have no register to
@@ -167,28 +167,38 @@ class Loader {
   // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
   // as well, so this may run before that kernel has ended.
   __device__ void prefetch_weights(const TileBoxes& tile) const {
+    // Within the loop ptxas 13.0 would leave the row of a box unset in kernels of this product, so that all blocks
+    // prefetched the same rows (check_wgmma_code.py).
+    if (config.product == Product::gated_parts && tile.rows_there <= 0) return;
     for (int step = 0; step < geometry_.prefetched_steps; ++step) {
-      for_each_box(tile, [&](const CUtensorMap& map, int /*row_in_strip*/, int row, int repetition) {
+      const auto prefetch = [&](const CUtensorMap& map, int /*row_in_strip*/, int row, int repetition) {
         if constexpr (config.alternating) {
           prefetch_tile_4d(&map, column_of(tile, step), 0, 0, eight_of(row, repetition));
         } else {
           prefetch_tile_3d(&map, column_of(tile, step), row, repetition);
         }
-      });
+      };
+      if (config.product == Product::gated_parts && geometry_.strip_boxes.edge_rows == 0) {
+        const StripMaps& maps = arguments_.strips[strip()];
+        const StripRow& at = tile.strip_row;
+        prefetch(tile.rows_there == strip_columns ? maps.body : maps.edge, 0, at.row, at.repetition);
+      } else {
+        for_each_box(tile, prefetch);
+      }
     }
   }
 
   static constexpr int strip_columns = config.strip_columns();
   static constexpr int rows_of_a_column = config.strip_rows() / strip_columns;
   // From the first strip's columns to the second's.
-  static constexpr int strip_stride = config.product == Product::gate_up && !config.alternating ? 0 : strip_columns;
+  static constexpr int strip_stride = of_two_weights(config.product) && !config.alternating ? 0 : strip_columns;
   static constexpr int bytes_of_a_row = config.tile_k() * static_cast<int>(sizeof(Element));  // in a k-step
 
   __device__ int strip() const { return config.few_registers() ? producer_load<config>() : static_cast<int>(load_); }
 
   // Where a k-step of this block's begins. Those past column D, of the last block or part, are zeros.
   __device__ int column_of(const TileBoxes& tile, int step) const {
-    if constexpr (config.product == Product::parts) {
+    if constexpr (in_parts(config.product)) {
       return (tile.first_step + step * geometry_.part_stride) * config.tile_k();
     }
     const int first = config.split_k > 1 ? static_cast<int>(place_.k) * geometry_.k_steps : 0;

@@ -35,6 +35,51 @@ struct PartsToAdd {
 inline constexpr int added_columns = 4;  // of a thread at a time, 16 bytes of each part
 inline constexpr int most_adders = 512;  // threads of a block
 
+// The parts of some columns' sums, `most` or fewer: all are on their way before the first is used.
+template <int most>
+struct PartsOfColumns {
+  float4 of_part[most];
+  std::int32_t parts;
+
+  __device__ void add_up(float (&sum)[added_columns]) const {
+    float4 all = of_part[0];
+#pragma unroll
+    for (int part = 1; part < most; ++part) {
+      if (part >= parts) break;
+      all.x += of_part[part].x;
+      all.y += of_part[part].y;
+      all.z += of_part[part].z;
+      all.w += of_part[part].w;
+    }
+    sum[0] = all.x, sum[1] = all.y, sum[2] = all.z, sum[3] = all.w;
+  }
+};
+
+// stride: elements from one part to the next.
+template <int most>
+__device__ PartsOfColumns<most> load_parts(const float* sums, std::int64_t stride, std::int32_t parts) {
+  PartsOfColumns<most> result;
+  result.parts = parts;
+#pragma unroll
+  for (int part = 0; part < most; ++part) {
+    if (part < parts) result.of_part[part] = *reinterpret_cast<const float4*>(sums + part * stride);
+  }
+  return result;
+}
+
+// To the sums of columns from j on.
+template <class Element>
+__device__ void add_bias(const TileBias& bias, std::int32_t j, float (&sum)[added_columns]) {
+  if (!bias.is_there()) return;
+#pragma unroll
+  for (int i = 0; i < added_columns; ++i) sum[i] += bias.at<Element>(static_cast<std::uint32_t>(j + i));
+}
+
+template <class Element>
+__device__ void store_rounded(Element* out, const float (&values)[added_columns]) {
+  *reinterpret_cast<uint2*>(out) = {Word<Element>::pack(values), Word<Element>::pack(values + 2)};
+}
+
 // A block adds up the parts of one token.
 template <class Element>
 __global__ __launch_bounds__(most_adders) void add_parts(const PartsToAdd a) {
@@ -44,26 +89,10 @@ __global__ __launch_bounds__(most_adders) void add_parts(const PartsToAdd a) {
   auto* out = reinterpret_cast<Element*>(a.out) + blockIdx.x * a.ld_out;
   for (auto j = static_cast<std::int32_t>(threadIdx.x) * added_columns; j < a.columns;
        j += static_cast<std::int32_t>(blockDim.x) * added_columns) {
-    float4 of_part[most_parts];
-#pragma unroll
-    for (int part = 0; part < most_parts; ++part) {
-      if (part < a.parts) of_part[part] = *reinterpret_cast<const float4*>(sums + part * a.part + j);
-    }
-    float4 sum = of_part[0];
-#pragma unroll
-    for (int part = 1; part < most_parts; ++part) {
-      if (part >= a.parts) break;
-      sum.x += of_part[part].x;
-      sum.y += of_part[part].y;
-      sum.z += of_part[part].z;
-      sum.w += of_part[part].w;
-    }
-    float rounded[added_columns] = {sum.x, sum.y, sum.z, sum.w};
-    if (a.bias.is_there()) {
-#pragma unroll
-      for (int i = 0; i < added_columns; ++i) rounded[i] += a.bias.at<Element>(static_cast<std::uint32_t>(j + i));
-    }
-    *reinterpret_cast<uint2*>(out + j) = {Word<Element>::pack(rounded), Word<Element>::pack(rounded + 2)};
+    float sum[added_columns];
+    load_parts<most_parts>(sums + j, a.part, a.parts).add_up(sum);
+    add_bias<Element>(a.bias, j, sum);
+    store_rounded(out + j, sum);
   }
 }
 
@@ -74,6 +103,7 @@ Status launch_in_parts(const Problem& problem, const Operands& operands, const D
   if (Status status = resident_clusters<Shape>(device, clusters); !status.ok()) return status;
   if (Status status = launch<Shape>(problem, operands, device, stream); !status.ok()) return status;
   const std::int64_t columns = problem.intermediate_size;
+  const std::int64_t threads = std::min<std::int64_t>(ceil_div(columns, 32 * added_columns) * 32, most_adders);
   const PartsToAdd parts{.sums = reinterpret_cast<const float*>(operands.workspace),
                          .part = operands.tokens * columns,
                          .parts = parts_of(Shape::config, problem, operands.tokens, clusters),
@@ -81,7 +111,6 @@ Status launch_in_parts(const Problem& problem, const Operands& operands, const D
                          .out = operands.out,
                          .ld_out = problem.ld_out,
                          .bias = TileBias(problem, operands, Half::up)};
-  const std::int64_t threads = std::min<std::int64_t>(ceil_div(columns, 32 * added_columns) * 32, most_adders);
   return launch_kernel(add_parts<Stored<typename Shape::Element>>,
                        {.grid = dim3(static_cast<unsigned>(operands.tokens)),
                         .block = dim3(static_cast<unsigned>(threads)),

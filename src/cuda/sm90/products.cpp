@@ -24,6 +24,7 @@ std::span<const Kernel> kernels(DType dtype, Product product) {
     case Product::gate_up: return bf16 ? bf16_gated_kernels() : fp16_gated_kernels();
     case Product::gated_by_memory: return bf16 ? bf16_gated_by_memory_kernels() : fp16_gated_by_memory_kernels();
     case Product::parts: return bf16 ? bf16_kernels_in_parts() : fp16_kernels_in_parts();
+    case Product::gated_parts: return bf16 ? bf16_gated_kernels_in_parts() : fp16_gated_kernels_in_parts();
   }
   return {};
 }
@@ -56,6 +57,9 @@ struct Family {
     const std::span<const Kernel> all =
         scaled ? row_scale_kernels_of(p.types.x) : sm90::kernels(p.types.x, product_of(p.op));
     std::vector<Kernel> kernels(all.begin(), all.end());
+    if (p.op == Op::gate_up && !p.row_scale && !p.weights_settled) {
+      std::ranges::copy(sm90::kernels(p.types.x, Product::gated_parts), std::back_inserter(kernels));
+    }
     if (p.op == Op::gemm) {
       std::ranges::copy(divided_plain_kernels_of(p.types.x, p.weights_settled), std::back_inserter(kernels));
       if (!p.weights_settled) {
@@ -67,7 +71,7 @@ struct Family {
   }
 
   bool takes_row_scale(Op op) const { return op == Op::gate_up; }
-  // The kernels for settled weights let it begin before they wait, and so does the one that adds up parts.
+  // The kernels for settled weights let it begin before they wait, and so does the one that adds up gemm's parts.
   bool holds_back_the_next(const Problem& p) const { return p.op != Op::gemm && !p.weights_settled; }
   bool batch_invariant() const { return true; }  // of such a problem `fits` leaves kernels with the same sums
 
@@ -114,7 +118,7 @@ struct Family {
   std::size_t workspace_size(std::span<const Kernel> kernels, const Problem& p, std::int64_t max_tokens) const {
     std::size_t most = 0;
     for (const Kernel& kernel : kernels) {
-      if (kernel.config.product != Product::parts) continue;
+      if (!in_parts(kernel.config.product)) continue;
       most = std::max(most, most_bytes_of_parts(kernel.config, p, max_tokens, kernels.size() == 1));
     }
     return most;
@@ -135,9 +139,9 @@ struct Family {
     const Geometry geometry = geometry_of(config, p, tokens, clusters);
     const bool split = geometry.whole_tiles < geometry.cluster_tiles(config);
     const int legs = ceil_div(geometry.work_tiles(config), work_tiles_per_leg(config, geometry, clusters));
-    const int parts = config.product == Product::parts ? parts_of(config, p, tokens, clusters)
-                      : config.adds_parts              ? parts_in_any_batch(p)
-                                                       : 1;
+    const int parts = in_parts(config.product) ? parts_of(config, p, tokens, clusters)
+                      : config.adds_parts      ? parts_in_any_batch(p)
+                                               : 1;
     return concat(sm90::name(config), ", ", config.stages, " stages", parts > 1 ? concat(", ", parts, " parts") : "",
                   split ? ", the last round in subtiles" : "", legs > 1 ? concat(", ", legs, " launches") : "");
   }

@@ -13,7 +13,7 @@ struct Tile {
   bool subtile;
   bool narrow = false;            // of its first strip alone
   std::int32_t first_column = 0;  // where tiles may be narrow; elsewhere n tells
-  std::int32_t part = 0;          // of the sums (Product::parts)
+  std::int32_t part = 0;          // of the sums, in parts
 
   template <Config config>
   __device__ std::int32_t column() const {
@@ -82,7 +82,7 @@ class TileScheduler {
               .tokens = geometry_.tokens_of(config, m) - subtile_row,
               .n = static_cast<std::int32_t>(within / height * config.cluster_n + place_.n),
               .subtile = subtile};
-    if constexpr (config.product == Product::parts) {
+    if constexpr (in_parts(config.product)) {
       tile.part = tile.n / geometry_.part_tiles;
       tile.n -= tile.part * geometry_.part_tiles;
     }

@@ -65,6 +65,10 @@ struct EpilogueOf<Product::parts, true, config, Element> {
   using Type = SwapAbPartsEpilogue<config>;
 };
 template <Config config, class Element>
+struct EpilogueOf<Product::gated_parts, true, config, Element> {
+  using Type = SwapAbPartsEpilogue<config>;
+};
+template <Config config, class Element>
 struct EpilogueOf<Product::gated_by_memory, false, config, Element> {
   using Type = GateTileEpilogue<config, Element>;
 };
