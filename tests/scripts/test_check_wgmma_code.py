@@ -1,0 +1,51 @@
+"""tests/cuda/check_wgmma_code.py on texts as cuobjdump writes them: what a kernel must hold, and what it must not."""
+import importlib.util
+from pathlib import Path
+
+PATH = Path(__file__).resolve().parents[1] / "cuda/check_wgmma_code.py"
+SPEC = importlib.util.spec_from_file_location("check_wgmma_code", PATH)
+check = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(check)
+
+GATE_UP = "_ZN8gatefold4cuda4sm906kernelINS1_5ShapeIL_ZNS1_12tile_256x192EEN7cutlass10bfloat16_tELNS1_7ProductE1EEEEEv"
+IN_PARTS = GATE_UP.replace("ProductE1E", "ProductE4E")
+
+# As ptxas 13.0 compiled it: P0 is what the loop's condition left.
+STALE = """
+        /*33b0*/                   R2UR UR4, R14 ;                          /* 0x000000000e0472ca */
+        /*33c0*/                   UISETP.GE.AND UP0, UPT, UR4, 0x1, UPT ;  /* 0x000000010400788c */
+        /*33d0*/               @P0 R2UR UR5, R12 ;                          /* 0x000000000c0502ca */
+        /*33e0*/                   PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0 ;
+        /*33f0*/                   PLOP3.LUT P1, PT, PT, PT, UP0, 0x80, 0x0 ;
+        /*3400*/               @P1 R2UR UR4, R8 ;
+        /*3410*/                   PLOP3.LUT P1, PT, PT, PT, UP0, 0x80, 0x0 ;
+        /*3420*/              @UP0 UTMAPF.L2.3D [UR4], [UR8] ;
+"""
+# The same with the row set under the condition itself, and where it is set whatever the condition.
+IN_ORDER = STALE.replace("@P0 R2UR UR5", "@P1 R2UR UR5").replace(
+    "UISETP.GE.AND UP0, UPT, UR4, 0x1, UPT ;", "PLOP3.LUT P1, PT, PT, PT, UP0, 0x80, 0x0 ;")  # fmt: skip
+UNCONDITIONAL = STALE.replace("@P0 R2UR UR5", "R2UR UR5")
+USUAL = "HGMMA.64x192x16.F32.BF16 R24, gdesc[UR12], R24 ;\nUTMALDG.3D [UR8], [UR4] ;\n"
+
+
+def test_a_coordinate_under_a_stale_predicate_is_found():
+    found = check.stale_predicates(STALE)
+    assert found == ["@P0 R2UR UR5, R12 ; before @UP0 UTMAPF.L2.3D [UR4], [UR8] ;"]
+
+
+def test_coordinates_set_in_order_are_not():
+    assert check.stale_predicates(IN_ORDER) == []
+    assert check.stale_predicates(UNCONDITIONAL) == []
+
+
+def test_a_tile_leaves_by_the_copy_engine_unless_its_sums_are_in_parts():
+    stored = USUAL + "UTMASTG.2D [UR8], [UR4] ;\n"
+    assert check.problems_of(GATE_UP, stored) == []
+    assert check.problems_of(GATE_UP, USUAL) == [f"{GATE_UP}: no UTMASTG"]
+    assert check.problems_of(IN_PARTS, USUAL) == []
+    assert check.problems_of(IN_PARTS, stored) == [f"{IN_PARTS}: unexpected UTMASTG"]
+
+
+def test_local_memory_and_products_by_warp_are_found():
+    stored = USUAL + "UTMASTG.2D [UR8], [UR4] ;\nSTL [R1], R2 ;\nHMMA.16816.F32 R4, R8, R12, R4 ;\n"
+    assert check.problems_of(GATE_UP, stored) == [f"{GATE_UP}: unexpected HMMA", f"{GATE_UP}: unexpected STL"]
