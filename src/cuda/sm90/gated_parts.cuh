@@ -12,9 +12,9 @@
 //     tile 1         | b1     | b33    |   --->                                      --->  act(gate) * up, rounded
 //     ..
 //
-// Two blocks of a cluster that divide the sums of 128 tokens by 64 columns (split_128x128) bring 256 rows for a k-step:
-// of 200 tokens 117 MB in all, twice, which is what multiprocessors draw from L2 in 28 us. With all tokens in one tile
-// it is 336 rows for 1.6 times the products, 150 MB, and 13 MB of parts.
+// Where two blocks of a cluster divide the sums of 128 tokens by 64 columns (split_128x128), each brings 128 + 128 rows
+// for a k-step: with 200 tokens 209 MB from L2 in all. With all tokens in one tile it is 200 + 128 rows for 1.6 times
+// the products, 150 MB, and 13 MB of parts.
 namespace gatefold::cuda::sm90 {
 
 struct GatedPartsToAdd {
@@ -30,8 +30,8 @@ struct GatedPartsToAdd {
 
 inline constexpr int gated_adders = 256;  // threads of a block
 
-// A block makes h of 1024 columns of one token, of `most` parts or fewer: room for eight takes registers that let two
-// blocks more share a multiprocessor, 1.5 us of 200 tokens of 2048 columns. The kernel after it may begin when
+// A block makes h of 1024 columns of one token, of `most` parts or fewer: with room for four a thread has 48 registers,
+// and five blocks share a multiprocessor; with room for eight 80, and three. The kernel after it may begin when
 // everything before it has ended, no sooner: then that one's weights are settled (Executor::holds_back_the_next).
 template <class Element, int most>
 __global__ __launch_bounds__(gated_adders) void add_gated_parts(const GatedPartsToAdd a) {
