@@ -84,6 +84,10 @@ double seconds_gained_by_strips(const Config& c, double arithmetic) {
   return c.may_narrow() && c.pingpong() ? share * std::max(0.0, arithmetic - from) : 0.0;
 }
 
+// What two blocks exchange of a gate_up tile, in tiles of 128 weight rows. Of gemm, to whose times the rates of its
+// tiles were fitted with it, the whole.
+double exchanged_share(const Config& c) { return c.product == Product::gate_up ? c.tile_n / 128.0 : 1.0; }
+
 // Whether a kernel is for the problem: one that divides the sums into parts or adds them up may not be.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
   if (c.adds_parts) return problem.batch_invariant;
@@ -183,7 +187,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   // One row of tiles brings its weights from memory, and of the slots all but one are on their way.
   const double arrivals = g.m_tiles == 1 ? rounds * g.k_steps * figures.latency_seconds / (c.stages - 1) : 0.0;
   const double copies = std::max(arrivals, rounds * g.k_steps * boxes_per_step(c, g) * figures.box_seconds);
-  const double exchange = c.split_k > 1 ? figures.exchange_seconds : 0.0;
+  const double exchange = c.split_k > 1 ? figures.exchange_seconds * exchanged_share(c) : 0.0;
   const double epilogues =
       c.pingpong() ? 0.0 : rounds * (epilogue_parts(c) * figures.exposed_epilogue_seconds + exchange);
   const double fixed = figures.fixed_seconds + (c.cluster() > 1 ? figures.cluster_seconds : 0.0);

@@ -50,7 +50,7 @@ constexpr bool is_meant_for(const Config& config, std::int64_t tokens) {
 struct Figures {
   double fixed_seconds;             // launch, first loads, and the last tile's epilogue
   double cluster_seconds;           // in which the blocks of a cluster meet, at the beginning and at the end
-  double exchange_seconds;          // in which two blocks put their sums of a tile together
+  double exchange_seconds;          // in which two blocks put their sums of a tile of 128 weight rows together
   double exposed_epilogue_seconds;  // of a tile whose warpgroups work together: nothing multiplies meanwhile
   // A round that is not full counts for less than a full one: with fewer multiprocessors at work the clock rises.
   double idle_fraction;
