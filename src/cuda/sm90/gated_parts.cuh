@@ -80,8 +80,8 @@ Status launch_in_gated_parts(const Problem& problem, const Operands& operands, c
 }
 
 // For 129 to 160 and 161 to 208 tokens, by blocks of their own: one warpgroup has gate's 64 rows of a tile, the other
-// up's. With fewer tokens, and with more, two blocks of a cluster that divide the sums are as fast or faster; pairs
-// that share the tokens are slower (results/h200/gated_parts_trial.json).
+// up's. With fewer tokens, and with more, two blocks of a cluster that divide the sums are as fast, but for 5 % of one
+// expert; pairs that share the tokens are slower (results/h200/gated_parts_trial.json).
 constexpr Config gated_parts_of(int tile_m, int stages) {
   return {.tile_m = tile_m, .tile_n = 128, .stages = stages, .swap_ab = true};
 }
