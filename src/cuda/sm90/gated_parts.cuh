@@ -58,13 +58,12 @@ __global__ __launch_bounds__(gated_adders) void add_gated_parts(const GatedParts
 template <class Shape>
 Status launch_in_gated_parts(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                              cudaStream_t stream) {
-  int clusters = 0;
-  if (Status status = resident_clusters<Shape>(device, clusters); !status.ok()) return status;
-  if (Status status = launch<Shape>(problem, operands, device, stream); !status.ok()) return status;
+  std::int32_t count = 0;
+  if (Status status = leave_parts<Shape>(problem, operands, device, stream, count); !status.ok()) return status;
   const std::int64_t columns = problem.intermediate_size;
   const GatedPartsToAdd parts{.sums = reinterpret_cast<const float*>(operands.workspace),
                               .half = operands.tokens * columns,
-                              .parts = parts_of(Shape::config, problem, operands.tokens, clusters),
+                              .parts = count,
                               .columns = static_cast<std::int32_t>(columns),
                               .out = operands.out,
                               .ld_out = problem.ld_out,
@@ -74,7 +73,7 @@ Status launch_in_gated_parts(const Problem& problem, const Operands& operands, c
   using Element = Stored<typename Shape::Element>;
   const auto blocks = static_cast<unsigned>(ceil_div(columns, std::int64_t{gated_adders} * added_columns));
   return launch_kernel(
-      parts.parts > 4 ? add_gated_parts<Element, most_parts> : add_gated_parts<Element, 4>,
+      count > 4 ? add_gated_parts<Element, most_parts> : add_gated_parts<Element, 4>,
       {.grid = dim3(static_cast<unsigned>(operands.tokens), blocks), .block = dim3(gated_adders), .early = true},
       device.index, stream, parts);
 }

@@ -96,17 +96,26 @@ __global__ __launch_bounds__(most_adders) void add_parts(const PartsToAdd a) {
   }
 }
 
+// Enqueues what leaves the parts in the workspace, and says how many they are.
+template <class Shape>
+Status leave_parts(const Problem& problem, const Operands& operands, const DeviceProperties& device,
+                   cudaStream_t stream, std::int32_t& parts) {
+  int clusters = 0;
+  if (Status status = resident_clusters<Shape>(device, clusters); !status.ok()) return status;
+  parts = parts_of(Shape::config, problem, operands.tokens, clusters);
+  return launch<Shape>(problem, operands, device, stream);
+}
+
 template <class Shape>
 Status launch_in_parts(const Problem& problem, const Operands& operands, const DeviceProperties& device,
                        cudaStream_t stream) {
-  int clusters = 0;
-  if (Status status = resident_clusters<Shape>(device, clusters); !status.ok()) return status;
-  if (Status status = launch<Shape>(problem, operands, device, stream); !status.ok()) return status;
+  std::int32_t count = 0;
+  if (Status status = leave_parts<Shape>(problem, operands, device, stream, count); !status.ok()) return status;
   const std::int64_t columns = problem.intermediate_size;
   const std::int64_t threads = std::min<std::int64_t>(ceil_div(columns, 32 * added_columns) * 32, most_adders);
   const PartsToAdd parts{.sums = reinterpret_cast<const float*>(operands.workspace),
                          .part = operands.tokens * columns,
-                         .parts = parts_of(Shape::config, problem, operands.tokens, clusters),
+                         .parts = count,
                          .columns = static_cast<std::int32_t>(columns),
                          .out = operands.out,
                          .ld_out = problem.ld_out,
