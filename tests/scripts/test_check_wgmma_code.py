@@ -49,3 +49,25 @@ def test_a_tile_leaves_by_the_copy_engine_unless_its_sums_are_in_parts():
 def test_local_memory_and_products_by_warp_are_found():
     stored = USUAL + "UTMASTG.2D [UR8], [UR4] ;\nSTL [R1], R2 ;\nHMMA.16816.F32 R4, R8, R12, R4 ;\n"
     assert check.problems_of(GATE_UP, stored) == [f"{GATE_UP}: unexpected HMMA", f"{GATE_UP}: unexpected STL"]
+
+
+# As ptxas 13.0 compiles a load by a lone thread, and by an elected lane.
+BY_A_THREAD = """
+        /*4ed0*/               @P1 R2UR UR12, R24 ;
+        /*4f30*/                   UTMALDG.3D.MULTICAST [UR8], [UR6], UR5 ;
+        /*4f40*/               @P0 BRA.U.ANY 0x4ea0 ;
+"""
+BY_AN_ELECTED_LANE = """
+        /*4bf0*/                   ELECT P0, URZ, PT ;
+        /*4f20*/                   UTMALDG.3D.MULTICAST [UR8], [UR16], UR34 ;
+        /*4f30*/                   SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R19+URZ+0x34000], RZ ;
+"""
+
+
+def test_a_load_in_a_loop_over_lanes_is_found_in_producer_warps_alone():
+    warps = GATE_UP.replace("12tile_256x192", "12warps_128x96")
+    stored = USUAL + "UTMASTG.2D [UR8], [UR4] ;\n"
+    looped = "UTMALDG.3D.MULTICAST [UR8], [UR6], UR5 ; in a loop over lanes"
+    assert check.problems_of(warps, stored + BY_A_THREAD) == [f"{warps}: {looped}"]
+    assert check.problems_of(warps, stored + BY_AN_ELECTED_LANE) == []
+    assert check.problems_of(GATE_UP, stored + BY_A_THREAD) == []

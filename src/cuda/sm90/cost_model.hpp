@@ -32,9 +32,9 @@ bool fits_layout(const Config& config, const Problem& problem);
 bool fits(const Config& config, const Problem& problem);
 
 // May a kernel be chosen for so many tokens? One for one row of tiles for what fits one: every row more would bring all
-// weights. By request each takes any number.
+// weights. By request each takes any number, and some run by request alone.
 constexpr bool is_acceptable_for(const Config& config, std::int64_t tokens) {
-  return !config.for_one_row() || tokens <= config.tile_m;
+  return !config.by_request() && (!config.for_one_row() || tokens <= config.tile_m);
 }
 
 // Is it among those that are chosen first? Kernels whose blocks share weights are for more than one row of tiles: of a

@@ -9,7 +9,7 @@
 // of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; half_: weights, where a
 // tile of all the tokens would share tokens; four_: of four; three_: as many warpgroups together, where others are in
 // ping-pong; strips_: whose last round may be of half tiles; both_: such tiles by two warpgroups together; single_:
-// without clusters; few_: the same for 64 tokens at most.
+// without clusters; few_: the same for 64 tokens at most; warps_: fed by whole warps.
 namespace gatefold::cuda::sm90 {
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
@@ -35,6 +35,20 @@ inline constexpr Config tile_128x176{
     .tile_m = 128, .tile_n = 176, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x160{
     .tile_m = 128, .tile_n = 160, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
+// gemm of 6144 columns with 256 tokens, or 2880 and 3072 with 512: a single tile for most blocks, so by both
+// warpgroups.
+inline constexpr Config tile_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .cluster_m = 2, .releases_at_once = true};
+// The same, and narrower ones, of which a k-step is multiplied in the time in which a producer thread requests a box.
+constexpr Config by_producer_warps(int tile_n, int stages) {
+  Config tile = tile_128x96;
+  tile.tile_n = tile_n;
+  tile.stages = stages;
+  tile.feed = Feed::producer_warps;
+  return tile;
+}
+inline constexpr Config warps_128x96 = by_producer_warps(96, 7);
+inline constexpr Config warps_128x80 = by_producer_warps(80, 8);
+inline constexpr Config warps_128x64 = by_producer_warps(64, 9);
 // Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
 // come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
 inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};

@@ -58,10 +58,12 @@ class Block {
         scheduler_(geometry_, place) {}
 
   __device__ void produce() {
-    const auto warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
+    constexpr bool whole_warps = config.feed == Feed::producer_warps;
+    const auto warp_there = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
+    const int warp = whole_warps ? __shfl_sync(0xffffffffU, warp_there, 0) : warp_there;
     const Loader<config, Element> loader = loader_of(warp);
     const Loads producer(loader, storage_.slots, storage_.ring, storage_.loads);
-    if (threadIdx.x % 32 == 0 && warp < loads_per_step && loader.brings_something()) {
+    if ((whole_warps || threadIdx.x % 32 == 0) && warp < loads_per_step && loader.brings_something()) {
       producer.begin(scheduler_.tile());
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
@@ -182,6 +184,8 @@ __global__ __launch_bounds__(Shape::config.threads(),
                 ((config.alternating || config.product == Product::parts) && config.swap_ab && !config.pingpong()));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.has_producers() &&
                                         !config.pingpong() && !config.swap_ab && config.tiles_per_cluster() == 1));
+  static_assert(config.feed != Feed::producer_warps || !config.few_registers());
+  static_assert(!config.releases_at_once || !config.pingpong());  // another warpgroup multiplies meanwhile
   static_assert(!config.has_producers() ||
                 128 * (config.producer_registers() + config.warpgroups * config.consumer_registers()) <=
                     config.launch_registers());

@@ -47,6 +47,12 @@ struct TileBoxes {
   std::int32_t first_step;          // of the k-steps, in parts
 };
 
+// Whether the calling thread requests: of a producer warp, whose lanes come together, the elected one.
+template <Config config>
+__device__ bool requests() {
+  return config.feed != Feed::producer_warps || elect_one();
+}
+
 // The load of a producer thread, by its warp. Worked out anew each time, for those that have no register to
 // keep it in.
 template <Config config>
@@ -158,7 +164,7 @@ class Loader {
       wait_for_previous_grid();
       ptx::launch_next_grid();
     } else if (!arguments_.weights_settled) {
-      prefetch_weights(first);
+      if (requests<config>()) prefetch_weights(first);
       wait_for_previous_grid();
     }
   }

@@ -46,7 +46,9 @@ struct RingPosition {
 // The blocks of a cluster, numbered with the token side fastest, and who shares what with this one.
 template <Config config>
 struct ClusterPlace {
-  std::uint32_t rank = config.cluster() > 1 ? cluster_rank() : 0;
+  std::uint32_t rank = config.cluster() == 1                 ? 0
+                       : config.feed == Feed::producer_warps ? __shfl_sync(0xffffffffU, cluster_rank(), 0)
+                                                             : cluster_rank();
   std::uint32_t m = rank % config.cluster_m;
   std::uint32_t n = rank / config.cluster_m % config.cluster_n;
   std::uint32_t k = rank / config.tiles_per_cluster();  // of those that divide the sums

@@ -15,7 +15,7 @@ namespace gatefold::cuda::sm90 {
 // in the one that requests tokens alone. holds_back: that one then lets the next kernel begin; else the kernel does so
 // at once.
 
-// A producer thread: it runs ahead of the consumers, through all slots of the ring.
+// A producer thread, or a warp of them: it runs ahead of the consumers, through all slots of the ring.
 template <Config config, class Element>
 class Producer {
  public:
@@ -49,10 +49,12 @@ class Producer {
     boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
-      for_each_step(k_steps, position,
-                    [&](int step, int slot) { loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]); });
+      for_each_step(k_steps, position, [&](int step, int slot) {
+        if (requests<config>()) loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]);
+      });
     } else {
       for_each_step(k_steps, position, [&](int step, int slot) {
+        if (!requests<config>()) return;
         loader_.bring_strip(boxes, step, slot, slots_, &ring_.full[slot], policy...);
         barrier_arrive(&ring_.full[slot]);
       });
