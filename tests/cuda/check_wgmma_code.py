@@ -32,7 +32,7 @@ COPY = re.compile(r"\b(?:UTMAPF|UTMALDG|UTMASTG)\b")
 COORDINATE = re.compile(r"@!?(P\d) R2UR (UR\d+), R\d+ ;")
 BEFORE_A_COPY = 30  # instructions
 PRODUCER_WARPS = re.compile(r"_ZNS1_\d+warps_")
-LOOP_BEHIND = 3
+LOOP_BEHIND = 3  # instructions from a copy to the branch of its loop
 BEFORE_ITS_PREDICATE = 8
 
 
@@ -83,19 +83,23 @@ def kernels_of(tool, path):
 
 
 def main(tool, *objects):
-    problems, kernels, gated, chains = [], 0, 0, 0
+    problems, kernels, gated, chains, by_warps = [], 0, 0, 0, 0
     with ThreadPoolExecutor() as pool:
         for of_object in pool.map(lambda path: kernels_of(tool, path), objects):
             for name, body in of_object:
                 kernels += 1
                 gated += GATED_BY_MEMORY in name
                 chains += CHAIN in name
+                by_warps += PRODUCER_WARPS.search(name) is not None
                 problems += problems_of(name, body)
     if gated == 0 or gated == kernels:
         problems.append(f"{gated} of {kernels} kernels read a gate tile: expected some, and not all")
     if chains != CHAINS:
         problems.append(f"{chains} chains, expected {CHAINS}")
-    print("\n".join(problems) or f"{kernels} kernels, {gated} of which read a gate tile, {chains} chains: as expected")
+    if by_warps == 0:
+        problems.append("no kernel has producers that are whole warps, so that their loads were not looked at")
+    print("\n".join(problems) or f"{kernels} kernels, {gated} of which read a gate tile, {chains} chains, {by_warps} by "
+          "whole warps: as expected")  # fmt: skip
     return 1 if problems else 0
 
 
