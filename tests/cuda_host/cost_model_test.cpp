@@ -208,18 +208,6 @@ TEST(CostModel, KernelsForOneRowOfTilesTakeNoMoreTokens) {
   }
 }
 
-// However fast it is said to be.
-TEST(CostModel, AKernelByRequestIsTakenWhereNoOtherIsThere) {
-  const Problem problem = gated_problem(4096, 14336);
-  Config by_request = small_tile;
-  by_request.feed = Feed::producer_warps;
-  const Kernel kernels[] = {kernel_of(by_request, 1e9), kernel_of(small_tile, 1.0)};
-  for (const std::int64_t tokens : {1, 200, 4096}) {
-    EXPECT_EQ(choose(kernels, problem, tokens, h200), &kernels[1]);
-    EXPECT_EQ(choose({kernels, 1}, problem, tokens, h200), &kernels[0]);
-  }
-}
-
 TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {
   const Problem problem = gated_problem(4096, 14336);
   const Kernel equal[] = {kernel_of(small_tile, 600.0), kernel_of(small_tile, 600.0)};

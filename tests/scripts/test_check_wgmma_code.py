@@ -64,10 +64,10 @@ BY_AN_ELECTED_LANE = """
 """
 
 
-def test_a_load_in_a_loop_over_lanes_is_found_in_producer_warps_alone():
-    warps = GATE_UP.replace("12tile_256x192", "12warps_128x96")
+def test_a_copy_in_a_loop_over_lanes_is_found():
     stored = USUAL + "UTMASTG.2D [UR8], [UR4] ;\n"
     looped = "UTMALDG.3D.MULTICAST [UR8], [UR6], UR5 ; in a loop over lanes"
-    assert check.problems_of(warps, stored + BY_A_THREAD) == [f"{warps}: {looped}"]
-    assert check.problems_of(warps, stored + BY_AN_ELECTED_LANE) == []
-    assert check.problems_of(GATE_UP, stored + BY_A_THREAD) == []
+    assert check.problems_of(GATE_UP, stored + BY_A_THREAD) == [f"{GATE_UP}: {looped}"]
+    assert check.problems_of(GATE_UP, stored + BY_AN_ELECTED_LANE) == []
+    store_looped = "UTMASTG.2D [UR8], [UR4] ; in a loop over lanes"
+    assert check.problems_of(GATE_UP, stored + "@P1 BRA.U.ANY 0x40f0 ;\n") == [f"{GATE_UP}: {store_looped}"]

@@ -68,7 +68,6 @@ struct AlternatingEpilogue : NoInputs {
                                                const Accumulator& tCrC) {
     using namespace cute;
     const int warpgroup = thread / 128;
-    const bool elected = thread % 128 == 0;
     const bool up_first = arguments.up_first;
     const int first_token = config.tokens_divided ? warpgroup * config.warpgroup_tokens() : 0;
     // Of a token a thread has one column of a slab, and what two tokens shared a row's bits would depend on.
@@ -81,7 +80,7 @@ struct AlternatingEpilogue : NoInputs {
           const int piece = (slab * config.warpgroup_tokens() + token) / store_rows;
           Element* mine = storage.out + (piece % pieces * config.warpgroups + warpgroup) * store_rows * chunk;
           if (piece % pieces == 0) {  // what was staged before has left
-            if (elected) store_wait_read();
+            by_copying_thread([] { store_wait_read(); });
             named_barrier_sync(first_store_barrier + warpgroup, 128);
           }
           stage(shared_address(mine), thread, [&](int group) {
@@ -93,10 +92,10 @@ struct AlternatingEpilogue : NoInputs {
           });
           fence_async_shared();
           named_barrier_sync(first_store_barrier + warpgroup, 128);
-          if (elected) {
+          by_copying_thread([&] {
             store_tile_2d(&out, mine, first_column(tile, thread, slab), tile.first_row + first_token + token);
             store_commit();
-          }
+          });
         }
       }
     });

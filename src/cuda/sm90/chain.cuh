@@ -49,12 +49,12 @@
 // nothing changes hands, and the first three are not used:
 //
 //   barrier         arrivals of a phase                      who waits
-//   drained         8 consumer warps that have multiplied,   the 3 producer threads, before they request for the next
-//                   3 producer threads that have requested;  product: nobody reads or awaits a slot of the one before
+//   drained         8 consumer warps that have multiplied,   the 3 producer warps, before they request for the next
+//                   3 producer warps that have requested;   product: nobody reads or awaits a slot of the one before
 //                   one phase a product
-//   peer_drained    8 consumer warps of the other block      the thread that brings gate_up's weights for both, of
+//   peer_drained    8 consumer warps of the other block      the warp that brings gate_up's weights for both, of
 //                   that have multiplied down                which the other block's slots receive a copy
-//   idle            2 first threads of the other block's     the warpgroup that sends its sums, before it does: h has
+//   idle            2 threads of the other block's           the warpgroup that sends its sums, before it does: h has
 //                   warpgroups, whose h is in memory         left the place of the other block's mailbox
 //   scaled          32 of the scales' warp, once an MLP      warpgroups with rows, before they scale: 1/rms is there
 //   scales_read     warpgroups with rows, when gate_up is    the scales' warp: 1/rms is read, and the next may take
@@ -62,8 +62,8 @@
 //   round (named)   256 consumers, after each MLP            the same: sums and s have left the place of the next h
 //
 // No phase is missed and none runs ahead. drained: a phase's 11 arrivals are of those who need the one before to have
-// passed: producer threads waited for it, and consumers multiplied what these have then requested. peer_drained: the
-// other block multiplies the next down only after the next gate_up, whose weights the waiting thread brings. idle: the
+// passed: producer warps waited for it, and consumers multiplied what these have then requested. peer_drained: the
+// other block multiplies the next down only after the next gate_up, whose weights the waiting warp brings. idle: the
 // next MLP's arrivals come after the round's barrier, and so after the message was received that waited for this one's.
 // scaled: the next MLP's arrivals come after scales_read.
 namespace gatefold::cuda::sm90 {
@@ -163,16 +163,19 @@ class ChainProduct {
 
   __device__ bool brings_something(Load part) const { return loader_of(part).brings_something(); }
 
-  // By the producer thread of a load: all k-steps of the tile. Tokens come when wait() has returned.
+  // By the producer warp of a load: all k-steps of the tile. Tokens come when wait() has returned.
   template <class Wait>
   __device__ void request(Load part, Wait wait) {
     const Loader<config, Element> loader = loader_of(part);
     const TileBoxes boxes = loader.boxes_of(tile_);
     if (loader.brings_tokens()) {
       wait();
-      for_each_step([&](int step, int slot) { loader.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]); });
+      for_each_step([&](int step, int slot) {
+        if (elect_one()) loader.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]);
+      });
     } else {
       for_each_step([&](int step, int slot) {
+        if (!elect_one()) return;
         loader.bring_strip(boxes, step, slot, slots_, &ring_.full[slot], ptx::mostly_kept_policy());
         barrier_arrive(&ring_.full[slot]);
       });
@@ -266,7 +269,7 @@ class ChainBlock {
     }
   }
 
-  // By the first threads of the other three.
+  // By the other three, of which the elected lanes request and arrive.
   __device__ void produce(Load part) {
     const bool tokens = part == Load::tokens;
     const bool brings_gate_up = gate_up_.has_tile() && gate_up_.brings_something(part);
@@ -284,7 +287,7 @@ class ChainBlock {
         });
       }
       if (overlaid()) {
-        barrier_arrive(&storage_.drained);
+        if (elect_one()) barrier_arrive(&storage_.drained);
         barrier_wait(&storage_.drained, 0);
       }
       if (down_.has_tile()) {
@@ -293,12 +296,12 @@ class ChainBlock {
           fence_async_global();
         });
       }
-      if (overlaid()) barrier_arrive(&storage_.drained);
+      if (overlaid() && elect_one()) barrier_arrive(&storage_.drained);
     }
   }
 
   __device__ __forceinline__ void consume() {
-    const int warpgroup = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);  // uniform, as Block's
+    const int warpgroup = uniform(static_cast<int>(threadIdx.x) / 128);
     for (int round = 0; round < arguments_.mlps; ++round) {
       if (gate_up_.has_tile()) gate_up(warpgroup);
       if (down_.has_tile()) down(warpgroup);
@@ -362,13 +365,13 @@ class ChainBlock {
                               tCrC);
       named_barrier_arrive(scales_read_barrier, scales_read_threads(tile));
     }
-    if (thread % 128 == 0) {
+    by_copying_thread([&] {
       if (slabs > 0) {
         store_wait();
         count(arguments_.state.h_stored + gate_up_.counter_of(tile));
       }
       if (overlaid()) barrier_release_remote(&storage_.idle, down_.place().rank ^ 1U);
-    }
+    });
     __syncwarp();
   }
 
@@ -398,10 +401,10 @@ class ChainBlock {
     if (!completes) return;
     Down::Epilogue::store(arguments_.down.out, tile, arguments_.down.geometry, storage_.staging.down.out,
                           arguments_.state.squares, thread, tCrC);
-    if (thread % 128 == 0) {
+    by_copying_thread([&] {
       store_wait();
       count(arguments_.state.s_stored + down_.counter_of(tile));
-    }
+    });
     __syncwarp();
   }
 
@@ -444,10 +447,10 @@ __global__ __launch_bounds__(GateUp::config.threads(),
   ptx::launch_next_grid();
   Chain chain(arguments, storage);
   if (threadIdx.x >= 128 * config.warpgroups) {
-    const int warp = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
+    const int warp = uniform(static_cast<int>(threadIdx.x) / 32) - 4 * config.warpgroups;
     if (warp == loads_per_step) {
       chain.scale();
-    } else if (threadIdx.x % 32 == 0) {
+    } else {
       chain.produce(static_cast<Load>(warp));
     }
   } else {

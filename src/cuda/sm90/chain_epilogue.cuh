@@ -58,11 +58,11 @@ struct ChainGateUpEpilogue : Staging<config, Element>, NoArguments {
       }
       fence_async_shared();
       named_barrier_sync(first_store_barrier + warpgroup, 128);
-      if (thread % 128 == 0) {
+      by_copying_thread([&] {
         store_tile_2d(&out, mine + i * Buffer::slab_elements, Buffer::column_of(tile, 0, i),
                       Buffer::row_of(tile, warpgroup, 0));
         store_commit();
-      }
+      });
       __syncwarp();
     }
   }
@@ -114,10 +114,10 @@ struct ChainDownEpilogue : NoArguments {
     fence_async_shared();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
     const int first_row = tile.first_row + warpgroup * 64;
-    if (thread % 128 == 0) {
+    by_copying_thread([&] {
       store_tile_2d(&out, storage.out, tile.n * config.tile_n, first_row);
       store_commit();
-    }
+    });
     __syncwarp();
     // While the copy engine is at work. What lies past the last column is no output.
     const int groups_there = min(groups, (geometry.columns - tile.n * config.tile_n) / 8);

@@ -23,10 +23,9 @@ constexpr bool in_parts(Product product) { return product == Product::parts || p
 // every second tile to itself, so that one multiplies while the other is in its epilogue.
 enum class Schedule : std::uint8_t { cooperative, pingpong };
 
-// Who requests the operands of the copy engine. producers: threads of a warpgroup of their own. producer_warps: whole
-// warps of it, by an elected lane: the compiler then knows what is requested to be the same in all lanes, and makes no
-// loop over the lanes of it. consumers: threads that multiply (feeder.cuh), and the registers are all consumers'.
-enum class Feed : std::uint8_t { producers, producer_warps, consumers };
+// Who requests the operands of the copy engine. producers: warps of a warpgroup of their own. consumers: warps that
+// multiply (feeder.cuh), and the registers are all consumers'.
+enum class Feed : std::uint8_t { producers, consumers };
 
 // One compiled shape of the kernel. The product's tile is tile_m tokens x tile_n weight rows; of two weights one half
 // of those rows is gate, the other up, so that it yields tile_n / 2 columns of h.
@@ -59,8 +58,6 @@ struct Config {
 
   constexpr bool pingpong() const { return schedule == Schedule::pingpong; }
   constexpr bool has_producers() const { return feed != Feed::consumers; }
-  // Not measured yet: nothing chooses it, but who requests it by its name.
-  constexpr bool by_request() const { return feed == Feed::producer_warps; }
   constexpr int warpgroups_per_tile() const { return pingpong() ? 1 : warpgroups; }
   // Among which a tile's rows of the wgmma are divided, or its columns.
   constexpr int row_warpgroups() const { return tokens_divided ? 1 : warpgroups_per_tile(); }
@@ -177,9 +174,8 @@ struct Config {
 inline std::string name(const Config& c) {
   return concat(c.tile_m, "x", c.tile_n, " cluster ", c.cluster_m, "x", c.cluster_n, c.pingpong() ? " pingpong" : "",
                 c.swap_ab ? " swap-AB" : "", c.alternating ? " alternating" : "",
-                c.has_producers() ? "" : " consumer-fed", c.feed == Feed::producer_warps ? " producer warps" : "",
-                c.split_k > 1 ? concat(" split-K ", c.split_k) : "", in_parts(c.product) ? " split-K in parts" : "",
-                c.adds_parts ? " adding parts" : "");
+                c.has_producers() ? "" : " consumer-fed", c.split_k > 1 ? concat(" split-K ", c.split_k) : "",
+                in_parts(c.product) ? " split-K in parts" : "", c.adds_parts ? " adding parts" : "");
 }
 
 }  // namespace gatefold::cuda::sm90

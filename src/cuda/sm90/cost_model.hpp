@@ -34,7 +34,7 @@ bool fits(const Config& config, const Problem& problem);
 // May a kernel be chosen for so many tokens? One for one row of tiles for what fits one: every row more would bring all
 // weights. By request each takes any number, and some run by request alone.
 constexpr bool is_acceptable_for(const Config& config, std::int64_t tokens) {
-  return !config.by_request() && (!config.for_one_row() || tokens <= config.tile_m);
+  return (!config.for_one_row() || tokens <= config.tile_m);
 }
 
 // Is it among those that are chosen first? Kernels whose blocks share weights are for more than one row of tiles: of a
@@ -69,7 +69,7 @@ struct Figures {
   // From the request of weights that are in memory to their arrival, in a slot that was just multiplied.
   double latency_seconds;
   double idle_traffic;  // of a single round's idle multiprocessors, the share whose bandwidth the others cannot draw
-  double box_seconds;   // in which a producer thread requests a box, whatever its size
+  double box_seconds;   // in which a producer requests a box, whatever its size
 };
 extern const Figures h200_figures;
 

@@ -17,7 +17,7 @@ namespace gatefold::cuda::sm90 {
 //                                   has store_rows = 0 and no others
 //     init         by one thread of a block: barriers
 //     has_inputs   whether there are any, and prefetch to be called:
-//     prefetch     requests what a tile reads, by a warpgroup's first thread when the first k-step has been multiplied
+//     prefetch     requests what a tile reads, by the thread that copies when the first k-step has been multiplied
 //     add_biases   by the warpgroup, to its accumulators
 //     store        by the warpgroup, with its accumulators
 //     fill         on the host: its arguments of a run. encode(map, base, ld) describes a matrix [T, F] in boxes like

@@ -9,7 +9,7 @@
 // of two that share tokens or weights; row_: tokens, where tile_ of the size shares weights; half_: weights, where a
 // tile of all the tokens would share tokens; four_: of four; three_: as many warpgroups together, where others are in
 // ping-pong; strips_: whose last round may be of half tiles; both_: such tiles by two warpgroups together; single_:
-// without clusters; few_: the same for 64 tokens at most; warps_: fed by whole warps.
+// without clusters; few_: the same for 64 tokens at most.
 namespace gatefold::cuda::sm90 {
 
 // Many tokens: the fewest bytes per product, since blocks that share tokens bring 128 + 224 rows each, where blocks
@@ -35,20 +35,13 @@ inline constexpr Config tile_128x176{
     .tile_m = 128, .tile_n = 176, .stages = 4, .cluster_m = 2, .schedule = Schedule::pingpong};
 inline constexpr Config tile_128x160{
     .tile_m = 128, .tile_n = 160, .stages = 5, .cluster_m = 2, .schedule = Schedule::pingpong};
-// gemm of 6144 columns with 256 tokens, or 2880 and 3072 with 512: a single tile for most blocks, so by both
+// gemm of 6144 columns with 256 tokens, or 2560 to 3072 with 512: a single tile for most blocks, so by both
 // warpgroups.
-inline constexpr Config tile_128x96{.tile_m = 128, .tile_n = 96, .stages = 7, .cluster_m = 2, .releases_at_once = true};
-// The same, and narrower ones, of which a k-step is multiplied in the time in which a producer thread requests a box.
-constexpr Config by_producer_warps(int tile_n, int stages) {
-  Config tile = tile_128x96;
-  tile.tile_n = tile_n;
-  tile.stages = stages;
-  tile.feed = Feed::producer_warps;
-  return tile;
+constexpr Config together_of(int tile_n, int stages) {
+  return {.tile_m = 128, .tile_n = tile_n, .stages = stages, .cluster_m = 2, .releases_at_once = true};
 }
-inline constexpr Config warps_128x96 = by_producer_warps(96, 7);
-inline constexpr Config warps_128x80 = by_producer_warps(80, 8);
-inline constexpr Config warps_128x64 = by_producer_warps(64, 9);
+inline constexpr Config tile_128x96 = together_of(96, 7);
+inline constexpr Config tile_128x80 = together_of(80, 8);
 // Up to 128 tokens there is no second token tile to share weights with: blocks share tokens, or nothing. All weights
 // come from memory once, and take least time where every multiprocessor brings as many: each width suits other models.
 inline constexpr Config row_128x224{.tile_m = 128, .tile_n = 224, .stages = 4, .cluster_n = 2};
@@ -96,8 +89,6 @@ inline constexpr Config four_160x128{
     .tile_m = 160, .tile_n = 128, .stages = 5, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 inline constexpr Config tile_192x128{
     .tile_m = 192, .tile_n = 128, .stages = 4, .cluster_n = 2, .schedule = Schedule::pingpong, .swap_ab = true};
-inline constexpr Config four_208x128{
-    .tile_m = 208, .tile_n = 128, .stages = 4, .cluster_n = 4, .schedule = Schedule::pingpong, .swap_ab = true};
 // A down-projection's few columns: twice the tiles, of half the tokens, that share the weights.
 inline constexpr Config half_80x128{
     .tile_m = 80, .tile_n = 128, .stages = 6, .cluster_m = 2, .schedule = Schedule::pingpong, .swap_ab = true};
@@ -108,7 +99,7 @@ inline constexpr Config half_96x128{
 inline constexpr Config low_112x128{.tile_m = 112, .tile_n = 128, .stages = 6, .cluster_m = 2, .swap_ab = true};
 // 96 columns of tiles whose rows alternate: for so many tokens in one row of tiles, 11008 and 12288 columns are 115 and
 // 128 of them, one round; two rows that share the weights are three rounds of 17408 to 18944. Three warpgroups together
-// have the registers for 208 tokens where no others are producers.
+// have the registers for 192 tokens where no others are producers.
 constexpr Config alternating(Config tile) {
   tile.swap_ab = tile.alternating = true;
   return tile;
@@ -117,18 +108,14 @@ constexpr Config half_of_192(int tile_m, int stages) {
   return alternating(
       {.tile_m = tile_m, .tile_n = 192, .stages = stages, .cluster_m = 2, .schedule = Schedule::pingpong});
 }
-constexpr Config three_of_192(int tile_m) {
-  return alternating(
-      {.tile_m = tile_m, .tile_n = 192, .stages = 4, .warpgroups = 3, .cluster_n = 2, .feed = Feed::consumers});
-}
 inline constexpr Config tile_72x192 =
     alternating({.tile_m = 72, .tile_n = 192, .stages = 6, .cluster_n = 2, .schedule = Schedule::pingpong});
 inline constexpr Config half_80x192 = half_of_192(80, 6);
 inline constexpr Config half_96x192 = half_of_192(96, 5);
 inline constexpr Config half_104x192 = half_of_192(104, 5);
 inline constexpr Config half_112x192 = half_of_192(112, 5);
-inline constexpr Config three_192x192 = three_of_192(192);
-inline constexpr Config three_208x192 = three_of_192(208);
+inline constexpr Config three_192x192 =
+    alternating({.tile_m = 192, .tile_n = 192, .stages = 4, .warpgroups = 3, .cluster_n = 2, .feed = Feed::consumers});
 // 64 columns in two strips, of which a last round's tiles have one: 28672 are 3.5 rounds of 132, where tiles of 64
 // alone take four.
 constexpr Config strips_of_128(int tile_m, int stages) {

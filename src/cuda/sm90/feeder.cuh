@@ -12,7 +12,7 @@ namespace gatefold::cuda::sm90 {
 //     slot of        | k2 free | k3 free | k4 free |
 //     request        |    k5   |    k6   |    k7   |     three slots
 //
-// They are the first threads of warps 0, 1 and 2: of one warp they would do so one after the other. Where each stands
+// They are elected lanes of warps 0, 1 and 2: of one warp they would do so one after the other. Where each stands
 // lies in shared memory: registers are all taken by accumulators.
 template <Config config, class Element>
 class Feeder {
@@ -27,10 +27,12 @@ class Feeder {
   };
   using Storage = Place[loads_per_step];
 
-  // By every thread: whether it is one of the three, who alone call what follows.
-  static __device__ bool issues_loads() {
-    const int thread = thread_again();
-    return thread % 32 == 0 && thread < 32 * loads_per_step;
+  // By whole warps: what the three do, who alone call what follows.
+  template <class Loads>
+  static __device__ __forceinline__ void by_loading_threads(Loads loads) {
+    if (thread_again() < 32 * loads_per_step) {
+      if (elect_one()) loads();
+    }
   }
 
   // loader: of any load.
@@ -42,7 +44,8 @@ class Feeder {
   __device__ void begin(const Tile& first) const {
     Place& at = place();
     at.next = loader().boxes_of(first);
-    loader().begin(at.next);
+    loader().prefetch_weights(at.next);
+    loader().begin();
     for (int slot = 0; slot < config.stages; ++slot) bring(at.next, slot, slot);
   }
 

@@ -73,7 +73,7 @@ struct GateTileEpilogue : Staging<config, Element> {
     fence_barrier_init();
   }
 
-  // By a consumer warpgroup's first thread: requests the first boxes, and sets the others out for L2.
+  // By the thread that copies: requests the first boxes, and sets the others out for L2.
   static __device__ void prefetch(const Arguments& arguments, const Tile& tile, int tile_slabs, Storage& storage,
                                   Inputs& inputs, int thread) {
     const int warpgroup = thread / 128;
@@ -111,7 +111,7 @@ struct GateTileEpilogue : Staging<config, Element> {
         combine_box(buffer, thread, tCrC, act, box % Buffer::passes, box / Buffer::passes);
         fence_async_shared();
         named_barrier_sync(first_store_barrier + warpgroup, 128);
-        if (thread % 128 == 0) {
+        by_copying_thread([&] {
           store_tile_2d(&out, buffer, column_of(tile, box), row_of(tile, warpgroup, box));
           store_commit();
           const int next = box - behind + buffers;
@@ -120,7 +120,7 @@ struct GateTileEpilogue : Staging<config, Element> {
             load(arguments, tile, warpgroup, next, storage, inputs);
           }
           if (box == 0) inputs.phases[warpgroup] = phases ^ odd_uses(tile_boxes);
-        }
+        });
       }
     });
   }
@@ -192,18 +192,19 @@ struct GateTileEpilogue : Staging<config, Element> {
     using namespace cute;
     constexpr int width = Buffer::width;
     constexpr bool ahead = config.accumulators() <= 208;
+    constexpr int step = ahead ? 16 : 8;
     const auto lane = Buffer::lane_place(thread);
     std::uint32_t gate[4];
     if (ahead) Buffer::load_block(staging, lane, 0, gate);
 #pragma unroll
-    for (int c = 0; c < width; c += 16) {
+    for (int c = 0; c < width; c += step) {
       std::uint32_t next[4];
-      if (ahead && c + 16 < width) Buffer::load_block(staging, lane, c + 16, next);
+      if (ahead && c + step < width) Buffer::load_block(staging, lane, c + step, next);
+      if (!ahead) Buffer::load_half(staging, lane, c, gate[0], gate[1]);
       std::uint32_t h[4];
 #pragma unroll
-      for (int i = 0; i < (c + 8 == width ? 2 : 4); i += 2) {  // columns c or c + 8, and their neighbours
+      for (int i = 0; i < (!ahead || c + 8 == width ? 2 : 4); i += 2) {  // columns c or c + 8, and their neighbours
         const int group = (pass * width + c) / 8 + i / 2;
-        if (!ahead) Buffer::load_half(staging, lane, c + 4 * i, gate[i], gate[i + 1]);
         float g[4];  // rows r and r + 8
         float u[4];
         float values[4];
@@ -230,7 +231,11 @@ struct GateTileEpilogue : Staging<config, Element> {
         h[i] = pack<Element>(values[0], values[1]);
         h[i + 1] = pack<Element>(values[2], values[3]);
       }
-      Buffer::store_block(staging, lane, c, h);
+      if (ahead) {
+        Buffer::store_block(staging, lane, c, h);
+      } else {
+        Buffer::store_half(staging, lane, c, h[0], h[1]);
+      }
 #pragma unroll
       for (int i = 0; ahead && i < 4; ++i) gate[i] = next[i];
     }

@@ -9,7 +9,7 @@
 
 namespace gatefold::cuda::sm90 {
 
-// gate_up, gemm and gemm_gated for sm_90a. One thread block per SM walks the tiles of its share: producer threads keep
+// gate_up, gemm and gemm_gated for sm_90a. One thread block per SM walks the tiles of its share: producer warps keep
 // a ring of k-steps filled through the copy engine, the consumer warpgroups multiply out of it and store.
 //
 //   producers  | load k0 k1 k2 ... of tile 0 | tile 1 ...            as far ahead as the ring has slots
@@ -58,12 +58,10 @@ class Block {
         scheduler_(geometry_, place) {}
 
   __device__ void produce() {
-    constexpr bool whole_warps = config.feed == Feed::producer_warps;
-    const auto warp_there = static_cast<int>(threadIdx.x) / 32 - 4 * config.warpgroups;
-    const int warp = whole_warps ? __shfl_sync(0xffffffffU, warp_there, 0) : warp_there;
+    const int warp = uniform(static_cast<int>(threadIdx.x) / 32) - 4 * config.warpgroups;
     const Loader<config, Element> loader = loader_of(warp);
     const Loads producer(loader, storage_.slots, storage_.ring, storage_.loads);
-    if ((whole_warps || threadIdx.x % 32 == 0) && warp < loads_per_step && loader.brings_something()) {
+    if (warp < loads_per_step && loader.brings_something()) {
       producer.begin(scheduler_.tile());
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
@@ -84,34 +82,35 @@ class Block {
       PingPong<config>::wait_turn(turn);
       compute_tile(config.pingpong() ? 0 : warpgroup, turn, [](const auto& /*where*/, int /*step*/) {});
     }
-    if (threadIdx.x % 128 == 0) store_wait_read();
+    by_copying_thread([] { store_wait_read(); });
   }
 
   // Both, in a block without producers.
   __device__ __forceinline__ void feed_and_consume() {
     const Loader<config, Element> loader = loader_of(0);
     const Loads feeder(loader, storage_.slots, storage_.ring, storage_.loads);
-    if (feeder.issues_loads() && !scheduler_.done()) feeder.begin(scheduler_.tile());
+    feeder.by_loading_threads([&] {
+      if (!scheduler_.done()) feeder.begin(scheduler_.tile());
+    });
     __syncwarp();
     for (; !scheduler_.done(); scheduler_.advance()) {
-      if (feeder.issues_loads()) feeder.enter(scheduler_);
+      feeder.by_loading_threads([&] { feeder.enter(scheduler_); });
       __syncwarp();
       compute_tile(uniform_warpgroup(), 0, [&](const auto& where, int step) {
-        if (feeder.issues_loads()) feeder.refill(where.slot, where.phase, step, geometry_.k_steps);
+        feeder.by_loading_threads([&] { feeder.refill(where.slot, where.phase, step, geometry_.k_steps); });
         __syncwarp();
       });
     }
-    if (threadIdx.x % 128 == 0) store_wait_read();
+    by_copying_thread([] { store_wait_read(); });
   }
 
  private:
-  // Of warp `warp` of the three whose first threads request the operands.
+  // Of warp `warp` of the three that request the operands.
   __device__ Loader<config, Element> loader_of(int warp) const {
     return {static_cast<Load>(warp), arguments_.loads, geometry_, place_};
   }
 
-  // From one lane, so that the compiler knows it to be uniform and keeps the descriptors in uniform registers.
-  static __device__ int uniform_warpgroup() { return __shfl_sync(0xffffffffU, thread_again() / 128, 0); }
+  static __device__ int uniform_warpgroup() { return uniform(thread_again() / 128); }
 
   // By warpgroup `warpgroup` of those that share the tile.
   template <class Released>
@@ -155,10 +154,10 @@ class Block {
         refill(where, step);
         if (step > 0) return;
         const int thread = thread_again();
-        if (thread % 128 == 0) {
+        by_copying_thread([&] {
           Epilogue::prefetch(arguments_.epilogue, scheduler_.tile_again(), slabs, storage_.epilogue, storage_.inputs,
                              thread);
-        }
+        });
         __syncwarp();
       };
     }
@@ -184,7 +183,6 @@ __global__ __launch_bounds__(Shape::config.threads(),
                 ((config.alternating || config.product == Product::parts) && config.swap_ab && !config.pingpong()));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.has_producers() &&
                                         !config.pingpong() && !config.swap_ab && config.tiles_per_cluster() == 1));
-  static_assert(config.feed != Feed::producer_warps || !config.few_registers());
   static_assert(!config.releases_at_once || !config.pingpong());  // another warpgroup multiplies meanwhile
   static_assert(!config.has_producers() ||
                 128 * (config.producer_registers() + config.warpgroups * config.consumer_registers()) <=
@@ -225,7 +223,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
   }
   // A block must outlive what its peers send it: copies and arrivals.
   if constexpr (config.cluster() > 1) {
-    __syncwarp();  // consumers' first threads have waited alone
+    __syncwarp();  // elected lanes have waited alone
     cluster_sync();
   }
 }

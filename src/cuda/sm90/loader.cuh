@@ -47,13 +47,7 @@ struct TileBoxes {
   std::int32_t first_step;          // of the k-steps, in parts
 };
 
-// Whether the calling thread requests: of a producer warp, whose lanes come together, the elected one.
-template <Config config>
-__device__ bool requests() {
-  return config.feed != Feed::producer_warps || elect_one();
-}
-
-// The load of a producer thread, by its warp. Worked out anew each time, for those that have no register to
+// The load of a producer warp. Worked out anew each time, for those that have no register to
 // keep it in.
 template <Config config>
 __device__ int producer_load() {
@@ -156,23 +150,10 @@ class Loader {
     });
   }
 
-  // By each thread that requests operands, before the first that it requests: the kernel before may still write them,
-  // but for weights that are settled, which come into the ring at once. The thread of the tokens then lets the next
-  // kernel begin: everything before this one has ended (Executor::holds_back_the_next).
-  __device__ void begin(const TileBoxes& first) const {
-    if (brings_tokens()) {
-      wait_for_previous_grid();
-      ptx::launch_next_grid();
-    } else if (!arguments_.weights_settled) {
-      if (requests<config>()) prefetch_weights(first);
-      wait_for_previous_grid();
-    }
-  }
-
- private:
-  // The first k-steps of a tile's weights begin their way to L2. What an earlier kernel still writes to them reaches L2
-  // as well, so this may run before that kernel has ended.
+  // Before begin(), of the load's first tile: its weights' first k-steps begin their way to L2. What an earlier kernel
+  // still writes to them reaches L2 as well, so this may run before that kernel has ended.
   __device__ void prefetch_weights(const TileBoxes& tile) const {
+    if (brings_tokens() || arguments_.weights_settled) return;
     // Within the loop ptxas 13.0 would leave the row of a box unset in kernels of this product, so that all blocks
     // prefetched the same rows (check_wgmma_code.py).
     if (config.product == Product::gated_parts && tile.rows_there <= 0) return;
@@ -194,6 +175,15 @@ class Loader {
     }
   }
 
+  // By each thread that requests operands, before the first that it requests: the kernel before may still write them,
+  // but for weights that are settled, which come into the ring at once. Who brings the tokens then lets the next kernel
+  // begin: everything before this one has ended (Executor::holds_back_the_next).
+  __device__ void begin() const {
+    if (brings_tokens() || !arguments_.weights_settled) wait_for_previous_grid();
+    if (brings_tokens()) ptx::launch_next_grid();
+  }
+
+ private:
   static constexpr int strip_columns = config.strip_columns();
   static constexpr int rows_of_a_column = config.strip_rows() / strip_columns;
   // From the first strip's columns to the second's.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/copy_engine/copies.cuh"
 #include "cuda/sm90/config.hpp"
 #include "cuda/sm90/ptx.cuh"
 
@@ -8,6 +9,23 @@ namespace gatefold::cuda::sm90 {
 // Named barriers of a thread block. 0 is __syncthreads'. Each warpgroup has two: one for its own threads around its
 // stores, and one on which it waits for its turn at the ring.
 enum NamedBarrier : int { block_barrier = 0, first_store_barrier = 1, first_pingpong_barrier = 4 };
+
+// By a whole warp, whose lanes all have `value`: so that the compiler knows, and keeps what follows from it in uniform
+// registers.
+template <class T>
+__device__ T uniform(T value) {
+  return __shfl_sync(0xffffffffU, value, 0);
+}
+
+// By a consumer warpgroup: what its one thread for copies does, each time the same. Of a thread that its number tells
+// from the others ptxas would not know that all lanes of its warp ask for the same copy, and put a loop over the lanes
+// around each, of some 120 cycles.
+template <class Copies>
+__device__ __forceinline__ void by_copying_thread(Copies copies) {
+  if (thread_again() % 128 < 32) {
+    if (elect_one()) copies();
+  }
+}
 
 // Of a ping-pong schedule's warpgroups one may wait for its k-steps only when the one before has seen all of its own.
 // The parity of an mbarrier tells a phase from the next, not from the one after that.
@@ -46,9 +64,7 @@ struct RingPosition {
 // The blocks of a cluster, numbered with the token side fastest, and who shares what with this one.
 template <Config config>
 struct ClusterPlace {
-  std::uint32_t rank = config.cluster() == 1                 ? 0
-                       : config.feed == Feed::producer_warps ? __shfl_sync(0xffffffffU, cluster_rank(), 0)
-                                                             : cluster_rank();
+  std::uint32_t rank = config.cluster() == 1 ? 0 : uniform(cluster_rank());
   std::uint32_t m = rank % config.cluster_m;
   std::uint32_t n = rank / config.cluster_m % config.cluster_n;
   std::uint32_t k = rank / config.tiles_per_cluster();  // of those that divide the sums
@@ -78,10 +94,10 @@ struct alignas(1024) Slots {
   Element b[config.stages * b_elements];
 };
 
-// The barriers of the ring: full[s] counts the bytes that arrive in slot s and the producer threads that have requested
+// The barriers of the ring: full[s] counts the bytes that arrive in slot s and the producer warps that have requested
 // theirs, empty[s] the consumer warps that are done with it, those of every block that this one sends to among them.
 //
-// Every producer thread is counted, since of a tile without columns one may have nothing to request. Uncounted, it
+// Every producer warp is counted, since of a tile without columns one may have nothing to request. Uncounted, it
 // would hold up nobody, miss a phase of empty[s] now and then, and wait for the one after the last.
 template <Config config>
 struct Ring {
@@ -92,11 +108,11 @@ struct Ring {
   static constexpr int sharing_blocks = config.cluster_m + config.cluster_n - 1;
   // Of a block: for the tokens, and for both strips of the weights or the one that it brings for two. Consumers that
   // request (feeder.cuh) miss no phase: empty[s] waits for their own warps.
-  static constexpr int producer_threads = config.has_producers() ? 1 + 2 / config.cluster_m : 1;
+  static constexpr int producer_warps = config.has_producers() ? 1 + 2 / config.cluster_m : 1;
 
   __device__ void init() {
     for (int s = 0; s < config.stages; ++s) {
-      barrier_init(&full[s], producer_threads);
+      barrier_init(&full[s], producer_warps);
       barrier_init(&empty[s], consumer_warps * sharing_blocks);
     }
     fence_barrier_init();

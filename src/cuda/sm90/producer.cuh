@@ -15,21 +15,26 @@ namespace gatefold::cuda::sm90 {
 // in the one that requests tokens alone. holds_back: that one then lets the next kernel begin; else the kernel does so
 // at once.
 
-// A producer thread, or a warp of them: it runs ahead of the consumers, through all slots of the ring.
+// A producer warp: it runs ahead of the consumers, through all slots of the ring. All of its lanes wait, and an elected
+// one requests: the compiler then knows that what it asks for is the same in all lanes, and makes no loop over them,
+// of some 120 cycles for each box (check_wgmma_code.py).
 template <Config config, class Element>
 class Producer {
  public:
   static constexpr Feed feed = Feed::producers;
   static constexpr bool holds_back = true;
   using Arguments = LoadArguments;
-  using Storage = TileBoxes[loads_per_step];  // of each thread
+  using Storage = TileBoxes[loads_per_step];  // of each warp
 
   __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                       Storage& storage)
       : loader_(loader), slots_(slots), ring_(ring), storage_(storage) {}
 
   // Before the first tile's.
-  __device__ void begin(const Tile& first) const { loader_.begin(loader_.boxes_of(first)); }
+  __device__ void begin(const Tile& first) const {
+    if (elect_one()) loader_.prefetch_weights(loader_.boxes_of(first));
+    loader_.begin();
+  }
 
   // Fills the ring with its load of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
@@ -50,11 +55,11 @@ class Producer {
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
       for_each_step(k_steps, position, [&](int step, int slot) {
-        if (requests<config>()) loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]);
+        if (elect_one()) loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]);
       });
     } else {
       for_each_step(k_steps, position, [&](int step, int slot) {
-        if (!requests<config>()) return;
+        if (!elect_one()) return;
         loader_.bring_strip(boxes, step, slot, slots_, &ring_.full[slot], policy...);
         barrier_arrive(&ring_.full[slot]);
       });

@@ -33,10 +33,6 @@ struct LoadsBy<Feed::producers, config, Element> {
   using Type = Producer<config, Element>;
 };
 template <Config config, class Element>
-struct LoadsBy<Feed::producer_warps, config, Element> {
-  using Type = Producer<config, Element>;
-};
-template <Config config, class Element>
 struct LoadsBy<Feed::consumers, config, Element> {
   using Type = Feeder<config, Element>;
 };

@@ -70,12 +70,9 @@ struct Staging {
   // 16 columns from column c on, or the last 8: (rows r, r + 8) x (columns c, c + 8).
   static __device__ void store_block(const Element* slab, const LanePlace& lane, int c,
                                      const std::uint32_t (&words)[4]) {
+    if (c + 8 == width) return store_half(slab, lane, c, words[0], words[1]);
     const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
-    if (c + 8 == width) {
-      store_matrices(base + swizzled(lane.row, c % chunk), words[0], words[1]);
-    } else {
-      store_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
-    }
+    store_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
   }
   static __device__ void load_block(const Element* slab, const LanePlace& lane, int c, std::uint32_t (&words)[4]) {
     if (c + 8 == width) return load_half(slab, lane, c, words[0], words[1]);
@@ -83,6 +80,11 @@ struct Staging {
     load_matrices(base + swizzled(lane.row, c % chunk + lane.column), words[0], words[1], words[2], words[3]);
   }
   // 8 columns: rows r, r + 8.
+  static __device__ void store_half(const Element* slab, const LanePlace& lane, int c, std::uint32_t low,
+                                    std::uint32_t high) {
+    const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
+    store_matrices(base + swizzled(lane.row, c % chunk), low, high);
+  }
   static __device__ void load_half(const Element* slab, const LanePlace& lane, int c, std::uint32_t& low,
                                    std::uint32_t& high) {
     const std::uint32_t base = shared_address(slab + c / chunk * slab_elements);
@@ -104,7 +106,6 @@ struct Staging {
   static __device__ void store_packed(const CUtensorMap& out, const Tile& tile, int tile_slabs, Storage& storage,
                                       int thread, const Accumulator& tCrC, Packed columns_of) {
     const int warpgroup = thread / 128;
-    const bool elected = thread % 128 == 0;
     const LanePlace lane = lane_place(thread);
     Element* mine = storage.out + warpgroup * staged * chunks * slab_elements;
 #pragma unroll
@@ -112,7 +113,7 @@ struct Staging {
       const int pass = stage % passes;
       const int first_slab = stage / passes * staged;
       if (first_slab >= tile_slabs) break;
-      if (elected) store_wait_read();
+      by_copying_thread([] { store_wait_read(); });
       named_barrier_sync(first_store_barrier + warpgroup, 128);
 #pragma unroll
       for (int slab = first_slab; slab < first_slab + staged; ++slab) {
@@ -130,7 +131,7 @@ struct Staging {
       }
       fence_async_shared();
       named_barrier_sync(first_store_barrier + warpgroup, 128);
-      if (elected) {
+      by_copying_thread([&] {
 #pragma unroll
         for (int slab = first_slab; slab < first_slab + staged; ++slab) {
           if (slab >= tile_slabs) break;
@@ -138,7 +139,7 @@ struct Staging {
           store_slab(out, staging, tile, warpgroup, pass, slab);
         }
         store_commit();
-      }
+      });
     }
   }
 };

@@ -26,17 +26,16 @@ struct SwapAbStaging : NoInputs {
   static __device__ void store_columns(const CUtensorMap& out, const Tile& tile, int column, Storage& storage,
                                        int thread, PairOf pair_of) {
     const int warpgroup = thread / 128;
-    const bool elected = thread % 128 == 0;
     Element* mine = storage.out + warpgroup * config.tile_m * chunk;
-    if (elected) store_wait_read();
+    by_copying_thread([] { store_wait_read(); });
     named_barrier_sync(first_store_barrier + warpgroup, 128);
     stage(shared_address(mine), thread, pair_of);
     fence_async_shared();
     named_barrier_sync(first_store_barrier + warpgroup, 128);
-    if (elected) {
+    by_copying_thread([&] {
       store_tile_2d(&out, mine, column, tile.first_row);
       store_commit();
-    }
+    });
   }
 
  private:

@@ -28,7 +28,7 @@ struct Config {
   static constexpr int stages = 4;
   static constexpr int consumer_warps = 4;  // a warpgroup
   static constexpr int finisher_warps = 8;
-  static constexpr int threads = 32 * (consumer_warps + finisher_warps + 1);  // and a warp whose first thread produces
+  static constexpr int threads = 32 * (consumer_warps + finisher_warps + 1);  // and the one that produces
   static constexpr int largest_split = 8;                                     // blocks of a cluster
   static constexpr int most_shared_bytes = 227 * 1024;                        // of a block
   static constexpr int unit_bytes = slabs * 32 * 4 * 4;                       // of fp32 sums

@@ -2,13 +2,14 @@
 
 #include <cute/tensor.hpp>
 
+#include "cuda/copy_engine/copies.cuh"
 #include "cuda/copy_engine/delay.cuh"
 #include "cuda/sm90_decode/pipeline.cuh"
 
 // gate_up and gemm for few tokens on 9.0, bound by reading the weights once.
 //
 // A cluster of `split` blocks takes a tile; each block multiplies every part of the sums' terms that is its own, and
-// then adds up and stores a part of the tile's outputs, in the order of the blocks. One thread requests weights and
+// then adds up and stores a part of the tile's outputs, in the order of the blocks. One lane requests weights and
 // x of the copy engine as far ahead as the ring has slots, 128 KiB of weights, through the tiles; a warpgroup
 // multiplies, and eight warps finish a tile while the next one is multiplied.
 //
@@ -137,8 +138,10 @@ __global__ __launch_bounds__(Config::threads, 1) void kernel(const __grid_consta
   begin_delays(arguments);
   Block<Shape> block(arguments, storage);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const bool produces = threadIdx.x == Config::threads - 32;
-  if (produces) block.begin_to_produce();
+  const bool produces = warp == Config::threads / 32 - 1;  // by its elected lane
+  if (produces) {
+    if (elect_one()) block.begin_to_produce();
+  }
   __syncwarp();
   block.meet_peers();
   if (warp < Config::consumer_warps) {
@@ -146,7 +149,7 @@ __global__ __launch_bounds__(Config::threads, 1) void kernel(const __grid_consta
   } else if (warp < Config::consumer_warps + Config::finisher_warps) {
     block.finish();
   } else if (produces) {
-    block.produce();
+    if (elect_one()) block.produce();
   }
   // Nothing is on its way to a block that has ended: its consumers have waited for the last arrivals of all finishers,
   // and its finishers for the last sums.

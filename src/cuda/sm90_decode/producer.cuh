@@ -7,8 +7,7 @@
 namespace gatefold::cuda::sm90_decode {
 
 // Rows as they are requested of the copy engine: a run of each, as many lines of 64 columns as a step has, at once; or
-// line by line, where the last step ends within a line. A request costs more than 100 cycles, however little it brings
-// (docs/kernels/decode_log.md).
+// line by line, where the last step ends within a line.
 struct RowMaps {
   CUtensorMap runs;   // encode_runs
   CUtensorMap lines;  // encode_lines
@@ -17,7 +16,7 @@ struct RowMaps {
 // Loads say who requests the operands of the copy engine, and when. That the kernel before has ended is waited for here
 // and nowhere else, in every thread before the first that it reads or writes of what that kernel may have to do with.
 //
-// One thread requests: it runs ahead of the consumers, through all slots of the ring and on through the tiles.
+// One elected lane requests: it runs ahead of the consumers, through all slots of the ring and on through the tiles.
 //
 // Weights of a slab that has fewer than 64 rows leave the rest of its place in the ring as it was: the sums of those
 // rows are nobody's.
