@@ -71,3 +71,6 @@ def test_a_copy_in_a_loop_over_lanes_is_found():
     assert check.problems_of(GATE_UP, stored + BY_AN_ELECTED_LANE) == []
     store_looped = "UTMASTG.2D [UR8], [UR4] ; in a loop over lanes"
     assert check.problems_of(GATE_UP, stored + "@P1 BRA.U.ANY 0x40f0 ;\n") == [f"{GATE_UP}: {store_looped}"]
+    decode = GATE_UP.replace("4sm90", "11sm90_decode")
+    assert check.problems_of_copies(decode, BY_A_THREAD) == [f"{decode}: {looped}"]
+    assert not check.PRODUCT.search(decode)

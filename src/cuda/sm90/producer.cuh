@@ -51,6 +51,7 @@ class Producer {
                           Policy... policy) const {
     TileBoxes own;
     TileBoxes& boxes = config.few_registers() ? storage_[producer_load<config>()] : own;
+    if constexpr (config.few_registers()) __syncwarp();  // the elected lane has requested the last of the tile before
     boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
