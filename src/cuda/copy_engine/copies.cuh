@@ -10,7 +10,8 @@
 namespace gatefold::cuda {
 
 // By a whole warp: true for one lane. What that lane then requests the compiler knows to be uniform, and needs no loop
-// over the lanes' descriptors.
+// over the lanes' descriptors: where it is the whole condition of the branch that requests. Of `if (a && elect_one())`
+// or of a bool that was handed on ptxas may have forgotten where it came from, so branches are nested.
 __device__ inline bool elect_one() {
   std::uint32_t elected;
   asm volatile(

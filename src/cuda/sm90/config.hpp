@@ -57,7 +57,7 @@ struct Config {
   int output_bytes = 2;   // of an element of the output
 
   constexpr bool pingpong() const { return schedule == Schedule::pingpong; }
-  constexpr bool has_producers() const { return feed != Feed::consumers; }
+  constexpr bool has_producers() const { return feed == Feed::producers; }
   constexpr int warpgroups_per_tile() const { return pingpong() ? 1 : warpgroups; }
   // Among which a tile's rows of the wgmma are divided, or its columns.
   constexpr int row_warpgroups() const { return tokens_divided ? 1 : warpgroups_per_tile(); }

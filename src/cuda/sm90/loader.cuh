@@ -47,8 +47,7 @@ struct TileBoxes {
   std::int32_t first_step;          // of the k-steps, in parts
 };
 
-// The load of a producer warp. Worked out anew each time, for those that have no register to
-// keep it in.
+// The load of a producer warp. Worked out anew each time, for those that have no register to keep it in.
 template <Config config>
 __device__ int producer_load() {
   return thread_again() / 32 - 4 * config.warpgroups;

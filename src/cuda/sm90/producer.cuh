@@ -51,7 +51,8 @@ class Producer {
                           Policy... policy) const {
     TileBoxes own;
     TileBoxes& boxes = config.few_registers() ? storage_[producer_load<config>()] : own;
-    if constexpr (config.few_registers()) __syncwarp();  // the elected lane has requested the last of the tile before
+    // All lanes write the same. They have met behind the branch of the last request (BSYNC), by the elected one, which
+    // has read there what the tile before's was.
     boxes = loader_.boxes_of(tile);
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
