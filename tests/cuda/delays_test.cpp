@@ -46,9 +46,9 @@ class Delays : public TargetTest {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  void expect_same_bits_under_every_seed(const Spec& s, const std::string& kernel, Random& random) {
+  static void expect_same_bits_under_every_seed(Experiment& experiment, const std::string& kernel) {
+    const Spec& s = experiment.spec();
     SCOPED_TRACE(kernel + ", " + describe(s));
-    Experiment experiment(s, random);
     const Plan plan(experiment.desc(kernel));
     set_delay_seed(0);
     experiment.run(plan);
@@ -87,11 +87,12 @@ TEST_P(Delays, ChangeNoBit) {
   Random random = test_random();
   for (const GridShape& shape : kernel_grid) {
     const Spec s = spec(shape.tokens, shape.hidden_size, shape.intermediate_size);
-    if (!Experiment(s, random).run(GetParam().implementation)) {
+    Experiment experiment(s, random);
+    if (!experiment.run(GetParam().implementation)) {
       GTEST_SKIP() << GetParam().implementation << " takes none of these descriptions";
     }
     for (const std::string& kernel : kernels_of(s, GetParam().implementation)) {
-      if (has_delays(kernel)) expect_same_bits_under_every_seed(s, kernel, random);
+      if (has_delays(kernel)) expect_same_bits_under_every_seed(experiment, kernel);
     }
   }
 }

@@ -51,9 +51,11 @@ class Producer {
                           Policy... policy) const {
     TileBoxes own;
     TileBoxes& boxes = config.few_registers() ? storage_[producer_load<config>()] : own;
-    // All lanes write the same. They have met behind the branch of the last request (BSYNC), by the elected one, which
-    // has read there what the tile before's was.
-    boxes = loader_.boxes_of(tile);
+    if constexpr (config.few_registers()) {
+      if (elect_one()) boxes = loader_.boxes_of(tile);  // always the same lane, which alone reads them
+    } else {
+      boxes = loader_.boxes_of(tile);
+    }
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
       for_each_step(k_steps, position, [&](int step, int slot) {
