@@ -57,6 +57,18 @@ class Bench(ToolTest):
                 self.assertGreater(row["ratio_vs_eager"], 0)
                 self.assertGreater(row["ratio_vs_copy"], 0)
 
+    def test_a_limit_leaves_whole_cells_out(self):
+        cells = ("bench", "gate_up", "--model", "smollm2-135m,smollm2-360m", "--tokens", "1,2,3", "--device", "cpu")
+        table = self.table(*cells, "--provider", "gatefold", *QUICK, "--seconds", "1e-9")
+        self.assertEqual([(row["model"], row["tokens"]) for row in table["rows"]], [("smollm2-135m", 1)])
+        self.assertEqual(table["context"]["cells_left_out"], 5)
+        text = run_tool(*cells, "--provider", "gatefold", *QUICK, "--seconds", "1e-9").stdout
+        self.assertIn("5 cells were left out", text)
+        table = self.table(*cells, "--provider", "gatefold", *QUICK, "--seconds", "600")
+        self.assertEqual((len(table["rows"]), table["context"]["cells_left_out"]), (6, 0))
+        self.bad(*cells, "--seconds", "-1", words=["--seconds", "-1"])
+        self.bad(*cells, "--seconds", "nan", words=["--seconds"])
+
     def test_forced_implementations_side_by_side(self):
         providers = "gatefold:reference,gatefold,unfused"
         rows = self.table("bench", "gate_up", *CELL, "--provider", providers, *QUICK)["rows"]

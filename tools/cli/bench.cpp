@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -70,13 +71,21 @@ class Bench {
     context["seed"] = options_.seed;
     context["cache_bytes"] = backend_->cache_bytes();
     context["rotated_bytes"] = rotated_bytes_ ? Json(*rotated_bytes_) : Json(nullptr);
+    if (options_.seconds > 0.0) context["cells_left_out"] = cells_left_out_;
     if (roofline_) roofline_->add_to(context);
     return context;
   }
 
   const std::optional<Roofline>& roofline() const { return roofline_; }
+  std::size_t cells_left_out() const { return cells_left_out_; }
 
  private:
+  // The first cell runs in any case.
+  bool time_is_up() const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    return options_.seconds > 0.0 && !rows_.empty() && passed.count() >= options_.seconds;
+  }
+
   // Before anything is measured: some ways have no peak.
   void expect_ways() {
     if (!roofline_) return;
@@ -102,6 +111,10 @@ class Bench {
   }
 
   void run_model(gatefold_op op, const Shape& shape) {
+    if (time_is_up()) {
+      cells_left_out_ += plan_.tokens.size();
+      return;
+    }
     std::optional<RotatingWeights> weights;
     if (op != GATEFOLD_OP_ACT_AND_MUL) {
       progress_.show("drawing the weights of " + shape.model);
@@ -109,7 +122,11 @@ class Bench {
       rotated_bytes_ = std::min(rotated_bytes_.value_or(weights->bytes()), weights->bytes());
     }
     for (const std::int64_t tokens : plan_.tokens) {
-      run_cell(op, shape, plan_.block(shape, tokens), weights ? &*weights : nullptr);
+      if (time_is_up()) {
+        ++cells_left_out_;
+      } else {
+        run_cell(op, shape, plan_.block(shape, tokens), weights ? &*weights : nullptr);
+      }
     }
   }
 
@@ -187,6 +204,8 @@ class Bench {
   std::unique_ptr<Backend> backend_;
   std::optional<Roofline> roofline_;
   std::optional<std::size_t> rotated_bytes_;  // the fewest of any model's weights
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::size_t cells_left_out_ = 0;
   Progress progress_;
   std::vector<Json> rows_;
 };
@@ -231,6 +250,9 @@ int bench(BenchOptions options) {
   report.title = fmt::format("{}, {}, on {}: {} rounds of {} ms", name_of(plan.dtype), name_of(plan.layout),
                              name_of(plan.device), options.timing.rounds, options.timing.min_time_ms);
   if (job.roofline()) report.notes.push_back(job.roofline()->note());
+  if (job.cells_left_out() > 0) {
+    report.notes.push_back(fmt::format("{} cells were left out after {} s.", job.cells_left_out(), options.seconds));
+  }
   options.output.emit(report);
   return 0;
 }
@@ -264,6 +286,10 @@ Command add_bench(const App& root) {
   app.add_flag("--batch-invariant", options->batch_invariant,
                "By plans that give a row the same bits in any batch: implementations that don't are refused");
   app.add_flag("--roofline", options->roofline, "Compare with the device's bounds");
+  app.add_option(
+         "--seconds", options->seconds,
+         "Begin no further model and number of tokens after so long, and write what was measured; 0: all of them")
+      .capture_default_str();
   options->timing.add_to(app);
   options->output.add_to(app);
   return {app, [options] { return bench(*options); }};

@@ -52,6 +52,7 @@ BenchPlan::BenchPlan(const BenchOptions& options)
       tokens(options.tokens.empty() ? default_tokens(device) : options.tokens) {
   options.output.validate();
   options.timing.validate();
+  if (!(options.seconds >= 0.0)) checkpoint::throw_input_error("--seconds: ", options.seconds, " is less than 0");
   require_known_implementation(device, implementation);
   for (const std::string& op : options.ops) ops.push_back(parse_op(op));
   require_at_least("--chunk", chunk, 0);

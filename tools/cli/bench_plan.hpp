@@ -27,6 +27,7 @@ struct BenchOptions {
   std::int64_t chunk = 0;  // of mlp's tokens; 0: all at once
   bool batch_invariant = false;
   bool roofline = false;
+  double seconds = 0.0;  // after which no further cell begins; 0: all do
   TimingOptions timing;
   OutputOptions output;
 };
