@@ -208,6 +208,25 @@ TEST(CostModel, KernelsForOneRowOfTilesTakeNoMoreTokens) {
   }
 }
 
+// Seen right on a GPU in bf16 alone.
+TEST(CostModel, ShortStepsAreTakenOfBf16AndElseByNameAlone) {
+  for (const DType type : {DType::bf16, DType::fp16}) {
+    Problem problem = plain_problem(9728, 2560);
+    problem.types = ElementTypes::all(type);
+    const std::span<const Kernel> kernels = sm90::kernels(type, Product::plain);
+    const Kernel* chosen = choose(kernels, problem, 512, h200_machine(30));
+    ASSERT_NE(chosen, nullptr);
+    EXPECT_EQ(chosen->config.short_steps, type == DType::bf16) << name(chosen->config);
+    int of_short_steps = 0;
+    for (const Kernel& kernel : kernels) {
+      if (!kernel.config.short_steps) continue;
+      ++of_short_steps;
+      EXPECT_EQ(choose({&kernel, 1}, problem, 512, h200), &kernel);
+    }
+    EXPECT_EQ(of_short_steps, 2);
+  }
+}
+
 TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {
   const Problem problem = gated_problem(4096, 14336);
   const Kernel equal[] = {kernel_of(small_tile, 600.0), kernel_of(small_tile, 600.0)};

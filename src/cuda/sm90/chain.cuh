@@ -170,11 +170,11 @@ class ChainProduct {
     const TileBoxes boxes = loader.boxes_of(tile_);
     if (loader.brings_tokens()) {
       wait();
-      for_each_step([&](int step, int slot) {
+      ring_.for_each_step(arguments_.geometry.k_steps, position_, [&](int step, int slot) {
         if (elect_one()) loader.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]);
       });
     } else {
-      for_each_step([&](int step, int slot) {
+      ring_.for_each_step(arguments_.geometry.k_steps, position_, [&](int step, int slot) {
         if (!elect_one()) return;
         loader.bring_strip(boxes, step, slot, slots_, &ring_.full[slot], ptx::mostly_kept_policy());
         barrier_arrive(&ring_.full[slot]);
@@ -201,15 +201,6 @@ class ChainProduct {
  private:
   __device__ Loader<config, Element> loader_of(Load part) const {
     return {part, arguments_.loads, arguments_.geometry, place_};
-  }
-
-  template <class Bring>
-  __device__ void for_each_step(Bring bring) {
-    for (int step = 0; step < arguments_.geometry.k_steps; ++step) {
-      barrier_wait(&ring_.empty[position_.slot], position_.phase ^ 1);
-      bring(step, position_.slot);
-      position_.advance();
-    }
   }
 
   const Arguments<Shape>& arguments_;

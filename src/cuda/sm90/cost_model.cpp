@@ -90,6 +90,7 @@ double exchanged_share(const Config& c) { return c.product == Product::gate_up ?
 
 // Whether a kernel is for the problem: one that divides the sums into parts or adds them up may not be.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
+  if (c.short_steps && problem.types.x != DType::bf16) return false;  // of fp16 seen right on no GPU yet: by name alone
   if (c.adds_parts) return problem.batch_invariant;
   if (!in_parts(c.product)) return true;
   const std::int32_t parts = parts_of(c, problem, tokens, clusters);

@@ -38,7 +38,7 @@ inline constexpr Config tile_128x160{
 // gemm of 6144 columns with 256 tokens, or 2560 to 3072 with 512: a single tile for most blocks, so by both
 // warpgroups.
 constexpr Config together_of(int tile_n, int stages) {
-  return {.tile_m = 128, .tile_n = tile_n, .stages = stages, .cluster_m = 2, .releases_at_once = true};
+  return {.tile_m = 128, .tile_n = tile_n, .stages = stages, .cluster_m = 2, .short_steps = true};
 }
 inline constexpr Config tile_128x96 = together_of(96, 7);
 inline constexpr Config tile_128x80 = together_of(80, 8);

@@ -183,7 +183,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
                 ((config.alternating || config.product == Product::parts) && config.swap_ab && !config.pingpong()));
   static_assert(config.split_k == 1 || (config.split_k == 2 && config.warpgroups == 2 && config.has_producers() &&
                                         !config.pingpong() && !config.swap_ab && config.tiles_per_cluster() == 1));
-  static_assert(!config.releases_at_once || !config.pingpong());  // another warpgroup multiplies meanwhile
+  static_assert(!config.short_steps || (config.has_producers() && config.subtiles() == 1));
   static_assert(!config.has_producers() ||
                 128 * (config.producer_registers() + config.warpgroups * config.consumer_registers()) <=
                     config.launch_registers());

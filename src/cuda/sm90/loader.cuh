@@ -126,6 +126,7 @@ class Loader {
       } else {
         load_tile_2d_multicast(map, full, to, k, token, place_.token_sharers());
       }
+      if constexpr (config.short_steps) break;  // a block brings one box at most
     }
   }
 
@@ -187,6 +188,8 @@ class Loader {
   static constexpr int rows_of_a_column = config.strip_rows() / strip_columns;
   // From the first strip's columns to the second's.
   static constexpr int strip_stride = of_two_weights(config.product) && !config.alternating ? 0 : strip_columns;
+  // Whether a strip may come in several boxes (geometry.hpp).
+  static constexpr bool may_have_edges = of_two_weights(config.product) && !config.alternating;
   static constexpr int bytes_of_a_row = config.tile_k() * static_cast<int>(sizeof(Element));  // in a k-step
 
   __device__ int strip() const { return config.few_registers() ? producer_load<config>() : static_cast<int>(load_); }
@@ -238,7 +241,7 @@ class Loader {
     const StripMaps& maps = arguments_.strips[strip()];
     const StripBoxes& boxes = geometry_.strip_boxes;
     StripRow at = tile.strip_row;
-    if (config.few_registers() || boxes.edge_rows == 0) {
+    if (config.few_registers() || (config.short_steps && !may_have_edges) || boxes.edge_rows == 0) {
       if (tile.rows_there > 0) box(tile.rows_there == strip_columns ? maps.body : maps.edge, 0, at.row, at.repetition);
       return;
     }

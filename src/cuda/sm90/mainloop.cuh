@@ -94,14 +94,6 @@ struct Mainloop {
         tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::One;
       }
       warpgroup_commit_batch();
-      if constexpr (config.releases_at_once) {
-        warpgroup_wait<0>();
-        warpgroup_fence_operand(tCrC);
-        ring.release(slot, place, lane);
-        released(position, step);
-        position.advance();
-        continue;
-      }
       // One k-step stays in flight; the one before it has been read.
       warpgroup_wait<1>();
       warpgroup_fence_operand(tCrC);
@@ -112,7 +104,6 @@ struct Mainloop {
       }
       position.advance();
     }
-    if constexpr (config.releases_at_once) return;
     warpgroup_wait<0>();
     warpgroup_fence_operand(tCrC);
     const auto before = position.before();

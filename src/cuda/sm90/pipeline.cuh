@@ -118,6 +118,19 @@ struct Ring {
     fence_barrier_init();
   }
 
+  // By a producer warp: bring(step, slot) for each k-step of a tile, when its slot is free.
+  template <class Bring>
+  __device__ void for_each_step(int k_steps, RingPosition<config.stages>& position, Bring bring) {
+    const int steps = kept(k_steps);
+    const std::uint32_t first = kept(shared_address(empty));
+    for (int step = 0; step < steps; ++step) {
+      const auto offset = position.slot * static_cast<std::uint32_t>(sizeof(empty[0]));
+      barrier_wait(config.short_steps ? first + offset : shared_address(&empty[position.slot]), position.phase ^ 1);
+      bring(step, position.slot);
+      position.advance();
+    }
+  }
+
   // By each consumer warp, all lanes together: lane l tells block l.
   __device__ void release(int slot, const ClusterPlace<config>& place, std::uint32_t lane) {
     if constexpr (config.tiles_per_cluster() == 1) {
@@ -125,6 +138,13 @@ struct Ring {
     } else {
       if (place.shares_with(lane)) barrier_arrive_remote(&empty[slot], lane);
     }
+  }
+
+ private:
+  // ptxas fetches constants and places in shared memory anew in each step, but not what a shuffle has handed over.
+  template <class T>
+  static __device__ T kept(T value) {
+    return config.short_steps ? uniform(value) : value;
   }
 };
 

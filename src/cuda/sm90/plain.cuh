@@ -21,7 +21,7 @@ constexpr std::array plain_kernels{
     kernel_of<tile_160x128, E, Product::plain>(679.0),   kernel_of<tile_192x128, E, Product::plain>(684.5),
     kernel_of<half_80x128, E, Product::plain>(530.0),    kernel_of<half_96x128, E, Product::plain>(633.0),
     kernel_of<low_112x128, E, Product::plain>(640.0),    kernel_of<tile_128x96, E, Product::plain>(620.0),
-    kernel_of<tile_128x80, E, Product::plain>(560.0),
+    kernel_of<tile_128x80, E, Product::plain>(588.0),
 };
 
 }  // namespace gatefold::cuda::sm90

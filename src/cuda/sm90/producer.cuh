@@ -58,11 +58,11 @@ class Producer {
     }
     // A loop for either: neither holds registers for what the other brings.
     if (loader_.brings_tokens()) {
-      for_each_step(k_steps, position, [&](int step, int slot) {
+      ring_.for_each_step(k_steps, position, [&](int step, int slot) {
         if (elect_one()) loader_.bring_tokens(boxes, step, slot, slots_, &ring_.full[slot]);
       });
     } else {
-      for_each_step(k_steps, position, [&](int step, int slot) {
+      ring_.for_each_step(k_steps, position, [&](int step, int slot) {
         if (!elect_one()) return;
         loader_.bring_strip(boxes, step, slot, slots_, &ring_.full[slot], policy...);
         barrier_arrive(&ring_.full[slot]);
@@ -73,15 +73,6 @@ class Producer {
   const Loader<config, Element>& loader_;
 
  private:
-  template <class Bring>
-  __device__ void for_each_step(int k_steps, RingPosition<config.stages>& position, Bring bring) const {
-    for (int step = 0; step < k_steps; ++step) {
-      barrier_wait(&ring_.empty[position.slot], position.phase ^ 1);
-      bring(step, position.slot);
-      position.advance();
-    }
-  }
-
   Slots<config, Element>& slots_;
   Ring<config>& ring_;
   Storage& storage_;
