@@ -225,6 +225,9 @@ TEST(CostModel, ShortStepsAreTakenOfBf16AndElseByNameAlone) {
     }
     EXPECT_EQ(of_short_steps, 2);
   }
+  EXPECT_EQ(passed_over(sm90::kernels(DType::bf16, Product::plain), DType::bf16), "");
+  EXPECT_EQ(passed_over(sm90::kernels(DType::fp16, Product::plain), DType::fp16),
+            "; passed over, as not yet seen right in fp16: 128x96 cluster 2x1, 128x80 cluster 2x1");
 }
 
 TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {
