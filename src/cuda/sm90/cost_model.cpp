@@ -88,7 +88,8 @@ double seconds_gained_by_strips(const Config& c, double arithmetic) {
 // tiles were fitted with it, the whole.
 double exchanged_share(const Config& c) { return c.product == Product::gate_up ? c.tile_n / 128.0 : 1.0; }
 
-// Whether a kernel is for the problem: one that divides the sums into parts or adds them up may not be.
+// Whether a kernel is for the problem: one that has not been seen right, that divides the sums into parts or adds them
+// up may not be.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
   if (!seen_right(c, problem.types.x)) return false;
   if (c.adds_parts) return problem.batch_invariant;

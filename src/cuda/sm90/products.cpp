@@ -144,7 +144,7 @@ struct Family {
                                                : 1;
     return concat(sm90::name(config), ", ", config.stages, " stages", parts > 1 ? concat(", ", parts, " parts") : "",
                   split ? ", the last round in subtiles" : "", legs > 1 ? concat(", ", legs, " launches") : "",
-                  passed_over(compiled(p), p.types.x));
+                  seen_right(config, p.types.x) ? passed_over(compiled(p), p.types.x) : "");
   }
 
   // All but clusters of four are held everywhere, so that where none runs only such a one was requested.
