@@ -208,26 +208,15 @@ TEST(CostModel, KernelsForOneRowOfTilesTakeNoMoreTokens) {
   }
 }
 
-// Seen right on a GPU in bf16 alone.
-TEST(CostModel, ShortStepsAreTakenOfBf16AndElseByNameAlone) {
+// A round of 128 tiles, where tiles of 128 columns are 80.
+TEST(CostModel, NarrowTilesAreTakenWhereTheyMakeOneRound) {
   for (const DType type : {DType::bf16, DType::fp16}) {
     Problem problem = plain_problem(9728, 2560);
     problem.types = ElementTypes::all(type);
-    const std::span<const Kernel> kernels = sm90::kernels(type, Product::plain);
-    const Kernel* chosen = choose(kernels, problem, 512, h200_machine(30));
+    const Kernel* chosen = choose(sm90::kernels(type, Product::plain), problem, 512, h200_machine(30));
     ASSERT_NE(chosen, nullptr);
-    EXPECT_EQ(chosen->config.short_steps, type == DType::bf16) << name(chosen->config);
-    int of_short_steps = 0;
-    for (const Kernel& kernel : kernels) {
-      if (!kernel.config.short_steps) continue;
-      ++of_short_steps;
-      EXPECT_EQ(choose({&kernel, 1}, problem, 512, h200), &kernel);
-    }
-    EXPECT_EQ(of_short_steps, 2);
+    EXPECT_EQ(name(chosen->config), "128x80 cluster 2x1");
   }
-  EXPECT_EQ(passed_over(sm90::kernels(DType::bf16, Product::plain), DType::bf16), "");
-  EXPECT_EQ(passed_over(sm90::kernels(DType::fp16, Product::plain), DType::fp16),
-            "; passed over, as not yet seen right in fp16: 128x96 cluster 2x1, 128x80 cluster 2x1");
 }
 
 TEST(CostModel, TheFasterIsTakenAndOfEqualOnesTheFirst) {

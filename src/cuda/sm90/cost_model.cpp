@@ -88,10 +88,8 @@ double seconds_gained_by_strips(const Config& c, double arithmetic) {
 // tiles were fitted with it, the whole.
 double exchanged_share(const Config& c) { return c.product == Product::gate_up ? c.tile_n / 128.0 : 1.0; }
 
-// Whether a kernel is for the problem: one that has not been seen right, that divides the sums into parts or adds them
-// up may not be.
+// Whether a kernel is for the problem: one that divides the sums into parts or adds them up may not be.
 bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clusters) {
-  if (!seen_right(c, problem.types.x)) return false;
   if (c.adds_parts) return problem.batch_invariant;
   if (!in_parts(c.product)) return true;
   const std::int32_t parts = parts_of(c, problem, tokens, clusters);
@@ -134,14 +132,6 @@ Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kerne
 }
 
 Machine h200_machine(int clusters_of_four) { return {h200_multiprocessors, bytes_per_second, clusters_of_four}; }
-
-std::string passed_over(std::span<const Kernel> kernels, DType type) {
-  std::string names;
-  for (const Kernel& kernel : kernels) {
-    if (!seen_right(kernel.config, type)) names += concat(names.empty() ? "" : ", ", name(kernel.config));
-  }
-  return names.empty() ? names : concat("; passed over, as not yet seen right in ", to_string(type), ": ", names);
-}
 
 bool fits_layout(const Config& config, const Problem& problem) {
   if (config.alternating) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "core/problem.hpp"
 #include "cuda/sm90/kernels.hpp"
@@ -23,12 +22,6 @@ struct Machine {
 Machine machine_of(const DeviceProperties& device, std::span<const Kernel> kernels);
 // Of an H200 on which so many clusters of four are at work at a time. Chips differ in it (docs/kernels/sm90.md).
 Machine h200_machine(int clusters_of_four);
-
-// Whether a kernel has been seen right on a GPU in this type. One that has not is taken by name alone.
-constexpr bool seen_right(const Config& config, DType type) { return !config.short_steps || type == DType::bf16; }
-
-// Which of the kernels have not, for `gatefold explain`; or nothing.
-std::string passed_over(std::span<const Kernel> kernels, DType type);
 
 // Can the copy engine bring this layout in tiles of the config? In boxes of 8 rows or a multiple.
 bool fits_layout(const Config& config, const Problem& problem);

@@ -143,8 +143,7 @@ struct Family {
                       : config.adds_parts      ? parts_in_any_batch(p)
                                                : 1;
     return concat(sm90::name(config), ", ", config.stages, " stages", parts > 1 ? concat(", ", parts, " parts") : "",
-                  split ? ", the last round in subtiles" : "", legs > 1 ? concat(", ", legs, " launches") : "",
-                  seen_right(config, p.types.x) ? passed_over(compiled(p), p.types.x) : "");
+                  split ? ", the last round in subtiles" : "", legs > 1 ? concat(", ", legs, " launches") : "");
   }
 
   // All but clusters of four are held everywhere, so that where none runs only such a one was requested.
