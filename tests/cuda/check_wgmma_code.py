@@ -16,6 +16,9 @@ so that every block prefetched the same rows: no result was wrong, and a product
 No copy stands in a loop over the lanes, which ptxas makes (BRA.U.ANY) where it cannot tell that what is requested is the
 same in all of them: each would cost its thread some 120 cycles. By elected lanes (elect_one) it can. The last two rules
 are for all kernels that the copy engine feeds, sm90_decode's and sm80's boxes among them.
+
+Between two wgmmas of a k-step no word of a descriptor comes out of a lane's register (R2UR): they follow from the first
+one's in uniform registers (mainloop.cuh).
 """
 import re
 import subprocess
@@ -31,6 +34,7 @@ IN_PARTS = re.compile("ProductE[34]E")
 CHAIN = "12chain_kernel"
 CHAINS = 2
 
+BRANCH = re.compile(r"\b(?:BRA|BSYNC|CALL|EXIT)\b")
 COPY = re.compile(r"\b(?:UTMAPF|UTMALDG|UTMASTG)\b")
 COORDINATE = re.compile(r"@!?(P\d) R2UR (UR\d+), R\d+ ;")
 BEFORE_A_COPY = 30  # instructions
@@ -71,6 +75,20 @@ def stale_predicates(body):
     return stale
 
 
+def descriptors_out_of_lanes(body):
+    found, moved, in_step = [], 0, False
+    for instruction in instructions_of(body):
+        if re.search(r"\bHGMMA\b", instruction):
+            if in_step and moved > 0:
+                found.append(f"{moved} R2UR before {instruction}")
+            in_step, moved = True, 0
+        elif BRANCH.search(instruction):
+            in_step = False
+        elif "R2UR" in instruction:
+            moved += 1
+    return found
+
+
 def problems_of_copies(name, body):
     return [f"{name}: {found}" for found in stale_predicates(body) + copies_in_loops_over_lanes(body)]
 
@@ -81,7 +99,8 @@ def problems_of(name, body):
     wanted = {"HGMMA": True, "HMMA": False, "LDSM": GATED_BY_MEMORY in name, "LDL": False, "STL": False,
               "UTMALDG": True, "UTMASTG": IN_PARTS.search(name) is None}  # fmt: skip
     return [f"{name}: {'no' if wanted[operation] else 'unexpected'} {operation}"
-            for operation, there in has.items() if there != wanted[operation]] + problems_of_copies(name, body)  # fmt: skip
+            for operation, there in has.items() if there != wanted[operation]] + problems_of_copies(name, body) + [
+                f"{name}: {found}" for found in descriptors_out_of_lanes(body)]  # fmt: skip
 
 
 def kernels_of(tool, path):

@@ -74,3 +74,27 @@ def test_a_copy_in_a_loop_over_lanes_is_found():
     decode = GATE_UP.replace("4sm90", "11sm90_decode")
     assert check.problems_of_copies(decode, BY_A_THREAD) == [f"{decode}: {looped}"]
     assert not check.PRODUCT.search(decode)
+
+
+# As ptxas 13.0 compiles two wgmmas of a k-step, of a slot's number as it lies in a lane, and of one that was shuffled.
+OUT_OF_LANES = """
+        /*1820*/                   HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24 ;
+        /*1830*/                   R2UR UR18, R10 ;
+        /*1840*/                   R2UR UR19, R11 ;
+        /*18a0*/                   HGMMA.64x128x16.F32.BF16 R88, gdesc[UR28], R88 ;
+"""
+IN_UNIFORM_REGISTERS = """
+        /*15f0*/                   R2UR UR11, R5 ;
+        /*16a0*/                   HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24 ;
+        /*16b0*/                   UIADD3 UR4, UR11, 0x200, URZ ;
+        /*1700*/                   HGMMA.64x128x16.F32.BF16 R88, gdesc[UR4], R88, gsb0 ;
+        /*1710*/               @P1 BRA 0x14c0 ;
+        /*1720*/                   R2UR UR11, R6 ;
+        /*1730*/                   HGMMA.64x128x16.F32.BF16 R24, gdesc[UR4], R24 ;
+"""
+
+
+def test_descriptors_brought_out_of_lanes_are_found():
+    found = ["2 R2UR before HGMMA.64x128x16.F32.BF16 R88, gdesc[UR28], R88 ;"]
+    assert check.descriptors_out_of_lanes(OUT_OF_LANES) == found
+    assert check.descriptors_out_of_lanes(IN_UNIFORM_REGISTERS) == []

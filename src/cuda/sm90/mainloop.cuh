@@ -63,6 +63,22 @@ struct Mainloop {
   }
 
  private:
+  // A wgmma takes its descriptors, of 64 bits each, from uniform registers. What ptxas does not know to be the same in
+  // all lanes is worked out in every lane and brought there word by word, before each wgmma anew: 97 instructions for a
+  // k-step of 128x128. It knows of what was shuffled: a k-step shuffles the number of its slot, and its descriptors
+  // follow from that in uniform registers, 65 instructions.
+  //
+  // Those of a slot, whose lower words begin at `first`, of those of all slots.
+  template <class Fragment>
+  static __device__ auto of_slot(const Fragment& all, std::uint32_t first) {
+    auto descriptors = all.data();
+    descriptors.desc_.reg32_[0] = first;
+    return cute::make_tensor(descriptors, cute::take<0, 3>(all.layout()));
+  }
+
+  // The 16 bytes that descriptors count in, of a k-step of so many rows.
+  static constexpr std::uint32_t pieces_of(int row_count) { return row_count * config.tile_k() * sizeof(Element) / 16; }
+
   // The sums of the k-steps from `begin` to before `end`, of which there is one at least.
   template <int slabs, class Accumulator, class Released>
   static __device__ __forceinline__ void multiply_steps(int begin, int end, const Slots<config, Element>& slots,
@@ -79,17 +95,22 @@ struct Mainloop {
     auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, mma_m, mma_k, stages): descriptors
     auto tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB));  // (mma, mma_n, mma_k, stages): descriptors
 
+    const std::uint32_t first_a = uniform(tCrA.data().desc_.reg32_[0]);
+    const std::uint32_t first_b = uniform(tCrB.data().desc_.reg32_[0]);
+
     tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::Zero;
     for (int step = begin; step < end; ++step) {
-      const int slot = position.slot;
-      barrier_wait(&ring.full[slot], position.phase);
+      barrier_wait(&ring.full[position.slot], position.phase);
       warpgroup_fence_operand(tCrC);
       warpgroup_arrive();
+      const auto slot = static_cast<std::uint32_t>(uniform(position.slot));
+      const auto slot_a = of_slot(tCrA, first_a + slot * pieces_of(rows));     // (mma, mma_m, mma_k)
+      const auto slot_b = of_slot(tCrB, first_b + slot * pieces_of(columns));  // (mma, mma_n, mma_k)
 #pragma unroll
       for (int k = 0; k < size<2>(tCrA); ++k) {
 #pragma unroll
         for (int slab = 0; slab < slabs; ++slab) {
-          cute::gemm(tiled_mma, tCrA(_, slab, k, slot), tCrB(_, 0, k, slot), tCrC(_, slab, 0));
+          cute::gemm(tiled_mma, slot_a(_, slab, k), slot_b(_, 0, k), tCrC(_, slab, 0));
         }
         tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::One;
       }
