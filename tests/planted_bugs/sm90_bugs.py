@@ -18,7 +18,7 @@ BUGS = [
     Bug("sm90", "leaves out the last 16 terms of sums of whole k-steps", "src/cuda/sm90/mainloop.cuh",
         "          cute::gemm(tiled_mma, slot_a(_, slab, k)",
         "          if (step + 1 < end || k + 1 < size<2>(tCrA)) cute::gemm(tiled_mma, slot_a(_, slab, k)", SM90),
-    Bug("sm90", "multiplies the tokens of the next slot", "src/cuda/sm90/mainloop.cuh",
+    Bug("sm90", "multiplies the rows of the next slot", "src/cuda/sm90/mainloop.cuh",
         "first_a + slot * pieces_of(rows)", "first_a + (slot + 1) % config.stages * pieces_of(rows)", SM90),
     Bug("sm90", "skips a last tile of columns that is not whole", "src/cuda/sm90/geometry.cpp",
         "tiles_of(problem.intermediate_size, config.columns(), config.cluster_n)",
