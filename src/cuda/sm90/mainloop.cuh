@@ -63,20 +63,20 @@ struct Mainloop {
   }
 
  private:
-  // A wgmma takes its descriptors, of 64 bits each, from uniform registers. What ptxas does not know to be the same in
-  // all lanes is worked out in every lane and brought there word by word, before each wgmma anew: 97 instructions for a
-  // k-step of 128x128. It knows of what was shuffled: a k-step shuffles the number of its slot, and its descriptors
-  // follow from that in uniform registers, 65 instructions.
+  // The descriptors of one slot. `all`: those of every slot. low_word: of the slot's first one.
   //
-  // Those of a slot, whose lower words begin at `first`, of those of all slots.
+  // A wgmma takes its descriptors, of 64 bits each, from uniform registers. What ptxas does not know to be the same in
+  // all lanes it works out in every lane, and moves there word by word before each wgmma: 97 instructions for a k-step
+  // of 128x128. Of a shuffled value it knows, so that from a shuffled slot number everything else follows in uniform
+  // registers: 65 instructions (check_wgmma_code.py).
   template <class Fragment>
-  static __device__ auto of_slot(const Fragment& all, std::uint32_t first) {
+  static __device__ auto of_slot(const Fragment& all, std::uint32_t low_word) {
     auto descriptors = all.data();
-    descriptors.desc_.reg32_[0] = first;
+    descriptors.desc_.reg32_[0] = low_word;
     return cute::make_tensor(descriptors, cute::take<0, 3>(all.layout()));
   }
 
-  // The 16 bytes that descriptors count in, of a k-step of so many rows.
+  // The length of so many rows' k-step in 16 bytes, the unit in which descriptors count.
   static constexpr std::uint32_t pieces_of(int row_count) { return row_count * config.tile_k() * sizeof(Element) / 16; }
 
   // The sums of the k-steps from `begin` to before `end`, of which there is one at least.
