@@ -15,7 +15,10 @@ so that every block prefetched the same rows: no result was wrong, and a product
 
 No copy stands in a loop over the lanes, which ptxas makes (BRA.U.ANY) where it cannot tell that what is requested is the
 same in all of them: each would cost its thread some 120 cycles. By elected lanes (elect_one) it can. The last two rules
-are for all kernels that the copy engine feeds, sm90_decode's and sm80's boxes among them.
+and the next are for all kernels that the copy engine feeds, sm90_decode's and sm80's boxes among them.
+
+Nobody waits for memory before the blocks of a cluster have met: an arrival with .release would put a GPU-wide memory
+barrier (MEMBAR.ALL.GPU) before the first UCGABAR_WAIT (cluster_arrive).
 
 Between two wgmmas of a k-step no word of a descriptor comes out of a lane's register (R2UR): they follow from the first
 one's in uniform registers (mainloop.cuh).
@@ -89,8 +92,18 @@ def descriptors_out_of_lanes(body):
     return found
 
 
+def memory_barriers_before_meeting(body):
+    instructions = instructions_of(body)
+    if not any("UCGABAR_WAIT" in instruction for instruction in instructions):
+        return []
+    before = takewhile(lambda instruction: "UCGABAR_WAIT" not in instruction, instructions)
+    return [f"{instruction} before the blocks have met" for instruction in before
+            if "MEMBAR" in instruction and ".CTA" not in instruction]  # fmt: skip
+
+
 def problems_of_copies(name, body):
-    return [f"{name}: {found}" for found in stale_predicates(body) + copies_in_loops_over_lanes(body)]
+    found = stale_predicates(body) + copies_in_loops_over_lanes(body) + memory_barriers_before_meeting(body)
+    return [f"{name}: {problem}" for problem in found]
 
 
 def problems_of(name, body):

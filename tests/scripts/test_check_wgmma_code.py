@@ -51,6 +51,27 @@ def test_local_memory_and_products_by_warp_are_found():
     assert check.problems_of(GATE_UP, stored) == [f"{GATE_UP}: unexpected HMMA", f"{GATE_UP}: unexpected STL"]
 
 
+# As ptxas 13.0 compiles cluster_arrive and cluster_wait; and an arrival with .release, or none said.
+RELAXED = """
+        /*0400*/                   MEMBAR.ALL.CTA ;
+        /*0480*/                   UCGABAR_ARV ;
+        /*04c0*/                   UCGABAR_WAIT ;
+        /*04d0*/                   CCTL.IVALL ;
+        /*69a0*/                   MEMBAR.ALL.GPU ;
+"""
+RELEASE = RELAXED.replace("MEMBAR.ALL.CTA", "MEMBAR.ALL.GPU")
+
+
+def test_a_wait_for_memory_before_the_blocks_meet_is_found():
+    assert check.memory_barriers_before_meeting(RELAXED) == []
+    assert check.memory_barriers_before_meeting(RELEASE) == ["MEMBAR.ALL.GPU ; before the blocks have met"]
+    assert check.problems_of_copies(GATE_UP, RELEASE) == [f"{GATE_UP}: MEMBAR.ALL.GPU ; before the blocks have met"]
+
+
+def test_a_kernel_whose_blocks_do_not_meet_may_wait_for_memory():
+    assert check.memory_barriers_before_meeting("MEMBAR.ALL.GPU ;\n") == []
+
+
 # As ptxas 13.0 compiles a load by a lone thread, and by an elected lane.
 BY_A_THREAD = """
         /*4ed0*/               @P1 R2UR UR12, R24 ;

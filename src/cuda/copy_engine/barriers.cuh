@@ -157,7 +157,23 @@ __device__ inline std::uint32_t cluster_rank() {
   return rank;
 }
 
-// By all threads of all blocks, in whole warps.
+// By all threads of all blocks, in whole warps, also of a block without a cluster: what comes after the wait sees the
+// barriers that were initialised, and fenced by fence_barrier_init, before the arrival. No other memory is ordered, so
+// that no arrival waits for any.
+__device__ inline void cluster_arrive() {
+  delay();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ inline void cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+  delay();
+}
+__device__ inline void cluster_meet() {
+  cluster_arrive();
+  cluster_wait();
+}
+
+// The same for what threads have stored and sent, which costs a GPU-wide memory barrier.
 __device__ inline void cluster_sync() {
   delay();
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");

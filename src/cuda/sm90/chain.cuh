@@ -433,7 +433,7 @@ __global__ __launch_bounds__(GateUp::config.threads(),
     Chain::init(storage);
   }
   __syncwarp();
-  cluster_sync();
+  cluster_meet();
 
   ptx::launch_next_grid();
   Chain chain(arguments, storage);

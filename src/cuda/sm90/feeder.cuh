@@ -40,11 +40,14 @@ class Feeder {
                     Storage& places)
       : loader_(loader), slots_(slots), ring_(ring), places_(places) {}
 
+  static __device__ void prefetch(const Loader<config, Element>& loader, const Tile& first) {
+    loader.prefetch_weights(loader.boxes_of(first));
+  }
+
   // The first tile's first k-steps, one for every slot.
   __device__ void begin(const Tile& first) const {
     Place& at = place();
     at.next = loader().boxes_of(first);
-    loader().prefetch_weights(at.next);
     loader().begin();
     for (int slot = 0; slot < config.stages; ++slot) bring(at.next, slot, slot);
   }

@@ -7,8 +7,9 @@ namespace gatefold::cuda::sm90 {
 // gate_up. The rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, and to the measurement before it,
 // with the constants of cost_model.cpp; of tiles for up to 128 tokens to whole mlps too, in which clusters of four cost
 // more than alone (results/h200/up_to_128_trial.json). That of divided 128x128 is of 7168 x 2048 with 160 and 192
-// tokens, which no arithmetic bounds; where it does (12288 x 28672, 768 tokens) the kernel reaches 607. That of divided
-// 128x64 is of ten experts with 16 to 256 tokens (results/h200/gated_parts_trial.json).
+// tokens, which no arithmetic bounds, and leaves 512 to 128x128 alone (44.6 us, 51.1 divided;
+// results/h200/beginnings_trial.json); where arithmetic does (12288 x 28672, 768 tokens) the kernel reaches 607. That
+// of divided 128x64 is of ten experts with 16 to 256 tokens (results/h200/gated_parts_trial.json).
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(734.5),   kernel_of<tile_256x208, E, Product::gate_up>(727.0),
@@ -18,7 +19,7 @@ constexpr std::array gated_kernels{
     kernel_of<row_128x208, E, Product::gate_up>(638.0),    kernel_of<row_128x144, E, Product::gate_up>(661.5),
     kernel_of<single_128x192, E, Product::gate_up>(668.0), kernel_of<single_128x160, E, Product::gate_up>(640.5),
     kernel_of<single_128x128, E, Product::gate_up>(620.5), kernel_of<single_128x96, E, Product::gate_up>(595.5),
-    kernel_of<single_128x64, E, Product::gate_up>(438.5),  kernel_of<split_128x128, E, Product::gate_up>(705.0),
+    kernel_of<single_128x64, E, Product::gate_up>(438.5),  kernel_of<split_128x128, E, Product::gate_up>(700.0),
     kernel_of<split_128x64, E, Product::gate_up>(725.0),   kernel_of<single_80x128, E, Product::gate_up>(478.0),
     kernel_of<tile_96x128, E, Product::gate_up>(568.0),    kernel_of<four_96x128, E, Product::gate_up>(588.0),
     kernel_of<tile_160x128, E, Product::gate_up>(681.5),   kernel_of<four_160x128, E, Product::gate_up>(703.5),

@@ -12,9 +12,11 @@ namespace {
 // Walking about this many tokens together keeps their rows in L2 while the weights pass by.
 constexpr std::int32_t band_tokens = 2048;
 
-// k-steps of its first tile that a block requests while the kernel before it ends: 8 of 28 KB, 30 MB in all, half an
-// H200's L2.
-constexpr std::int32_t most_prefetched_steps = 8;
+// k-steps of a block's first tile whose weights begin their way to L2 while the kernel before ends. The copy engine is
+// busy for some 70 ns with each of their boxes, and what it is requested then waits. Where one row of tiles reads all
+// weights, from memory, eight gain up to 4 % over none; where several rows read the same ones, two gain as much as
+// four, and eight lose 1 to 6 % (docs/kernels/sm90_log.md).
+constexpr std::int32_t most_prefetched_steps(std::int32_t m_tiles) { return m_tiles == 1 ? 8 : 2; }
 
 // Of more than 128 tokens two parts are left to two blocks of a cluster, which need no second kernel (divided.cuh): a
 // block of Llama 1B with 512 tokens takes 92.7 us so and 95.1 in two parts, one of 8B with 160 tokens 125.9 and 128.0.
@@ -254,7 +256,7 @@ Geometry geometry_of(const Config& config, const Problem& problem, std::int64_t 
   g.strip_boxes = strip_boxes(config, problem);
   g.strip_tail_rows = strip_tail_rows(g.strip_boxes, problem.intermediate_size, config.strip_columns());
   g.block = static_cast<std::int32_t>(problem.layout.map(Half::gate, problem.intermediate_size).block);
-  g.prefetched_steps = std::min(g.k_steps, most_prefetched_steps);
+  g.prefetched_steps = std::min(g.k_steps, most_prefetched_steps(g.m_tiles));
   g.leg_begin = 0;
   g.leg_end = g.work_tiles(config);
   return g;

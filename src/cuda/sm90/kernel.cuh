@@ -50,6 +50,12 @@ class Block {
   using Epilogue = typename Shape::Epilogue;
   using Storage = SharedStorage<Shape>;
 
+  // A block must outlive what its peers send it: copies, which its consumers have waited for, and arrivals, the last of
+  // which it waits for. Where an epilogue has inputs the blocks of a cluster end together instead: without that
+  // ptxas 13.0 spills a register of 128x192's.
+  static constexpr bool syncs_at_end = config.cluster() > 1 && Epilogue::has_inputs;
+  static constexpr bool waits_at_end = config.cluster() > 1 && !syncs_at_end;
+
   __device__ Block(const Arguments<Shape>& arguments, const ClusterPlace<config>& place, Storage& storage)
       : arguments_(arguments),
         geometry_(arguments.geometry),
@@ -57,17 +63,37 @@ class Block {
         storage_(storage),
         scheduler_(geometry_, place) {}
 
+  // By one thread.
+  __device__ void init() {
+    storage_.ring.init();
+    if constexpr (Reduction::blocks > 1) Reduction::init(storage_.reduction);
+    Epilogue::init(arguments_.epilogue, storage_.inputs);
+    Loader<config, Element>::prefetch_descriptors(arguments_.loads, geometry_);
+    if constexpr (Epilogue::store_rows > 0) prefetch_descriptor(&arguments_.out);
+  }
+
+  // By the warps that request: what of their first tile may begin its way before the blocks of a cluster have met.
+  __device__ void prefetch() const {
+    const int warp = uniform(static_cast<int>(threadIdx.x) / 32) - first_requesting_warp;
+    if (warp < 0 || warp >= loads_per_step || scheduler_.done()) return;
+    const Loader<config, Element> loader = loader_of(warp);
+    if (!loader.brings_something()) return;
+    if (elect_one()) Loads::prefetch(loader, scheduler_.tile());
+    __syncwarp();
+  }
+
   __device__ void produce() {
-    const int warp = uniform(static_cast<int>(threadIdx.x) / 32) - 4 * config.warpgroups;
+    const int warp = uniform(static_cast<int>(threadIdx.x) / 32) - first_requesting_warp;
     const Loader<config, Element> loader = loader_of(warp);
     const Loads producer(loader, storage_.slots, storage_.ring, storage_.loads);
     if (warp < loads_per_step && loader.brings_something()) {
-      producer.begin(scheduler_.tile());
+      producer.begin();
       for (; !scheduler_.done(); scheduler_.advance()) {
         producer.load(scheduler_.tile(), geometry_.k_steps, position_);
       }
+      if (waits_at_end && loader.brings_tokens()) storage_.ring.wait_until_released(position_);
     }
-    __syncwarp();  // cluster_sync wants whole warps
+    __syncwarp();
   }
 
   __device__ __forceinline__ void consume() {
@@ -83,6 +109,9 @@ class Block {
       compute_tile(config.pingpong() ? 0 : warpgroup, turn, [](const auto& /*where*/, int /*step*/) {});
     }
     by_copying_thread([] { store_wait_read(); });
+    if constexpr (Reduction::blocks > 1) {
+      Reduction::wait_until_read(storage_.reduction, place_, thread_again(), reduction_phase_);
+    }
   }
 
   // Both, in a block without producers.
@@ -101,10 +130,15 @@ class Block {
         __syncwarp();
       });
     }
-    by_copying_thread([] { store_wait_read(); });
+    by_copying_thread([&] {
+      store_wait_read();
+      if (waits_at_end) storage_.ring.wait_until_released(position_);
+    });
   }
 
  private:
+  static constexpr int first_requesting_warp = config.has_producers() ? 4 * config.warpgroups : 0;
+
   // Of warp `warp` of the three that request the operands.
   __device__ Loader<config, Element> loader_of(int warp) const {
     return {static_cast<Load>(warp), arguments_.loads, geometry_, place_};
@@ -196,22 +230,15 @@ __global__ __launch_bounds__(Shape::config.threads(),
 
   begin_delays(arguments);
   const ClusterPlace<config> place;
-  if (threadIdx.x == 0) {
-    Loader<config, typename Shape::Element>::prefetch_descriptors(arguments.loads, arguments.geometry);
-    if constexpr (Shape::Epilogue::store_rows > 0) prefetch_descriptor(&arguments.out);
-    storage.ring.init();
-    if constexpr (Shape::Reduction::blocks > 1) Shape::Reduction::init(storage.reduction);
-    Shape::Epilogue::init(arguments.epilogue, storage.inputs);
-  }
-  if constexpr (config.cluster() > 1) {
-    __syncwarp();
-    cluster_sync();
-  } else {
-    __syncthreads();
-  }
+  Block<Shape> block(arguments, place, storage);
+  if (threadIdx.x == 0) block.init();
+  __syncwarp();
+  cluster_arrive();
+  block.prefetch();
+  cluster_wait();
+  if constexpr (Shape::Epilogue::has_inputs) __syncthreads();  // init's other memory
 
   if constexpr (!Shape::Loads::holds_back) ptx::launch_next_grid();
-  Block<Shape> block(arguments, place, storage);
   if constexpr (Shape::Loads::feed == Feed::consumers) {
     block.feed_and_consume();
   } else if (threadIdx.x >= 128 * config.warpgroups) {
@@ -221,8 +248,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
     register_limit_raise<config.consumer_registers()>();
     block.consume();
   }
-  // A block must outlive what its peers send it: copies and arrivals.
-  if constexpr (config.cluster() > 1) {
+  if constexpr (Block<Shape>::syncs_at_end) {
     __syncwarp();  // elected lanes have waited alone
     cluster_sync();
   }

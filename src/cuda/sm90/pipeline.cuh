@@ -131,6 +131,12 @@ struct Ring {
     }
   }
 
+  // At the end, by a thread or warp that has been through all k-steps, until all blocks have released what was filled:
+  // none will send an arrival any more.
+  __device__ void wait_until_released(RingPosition<config.stages>& position) {
+    for_each_step(config.stages, position, [](int /*step*/, int /*slot*/) {});
+  }
+
   // By each consumer warp, all lanes together: lane l tells block l.
   __device__ void release(int slot, const ClusterPlace<config>& place, std::uint32_t lane) {
     if constexpr (config.tiles_per_cluster() == 1) {

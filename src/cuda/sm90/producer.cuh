@@ -9,6 +9,7 @@ namespace gatefold::cuda::sm90 {
 //     feed        which threads
 //     Arguments   their part of the kernel's arguments
 //     Storage     shared memory
+//     prefetch    what of the first tile may be on its way to L2 before blocks have met and the kernel before has ended
 //
 // and what the kernel calls of them in either role. All of them request by a Loader. begin() waits for the kernel
 // before, in every thread that requests; where the weights are settled, which no kernel before may still be writing,
@@ -30,11 +31,12 @@ class Producer {
                       Storage& storage)
       : loader_(loader), slots_(slots), ring_(ring), storage_(storage) {}
 
-  // Before the first tile's.
-  __device__ void begin(const Tile& first) const {
-    if (elect_one()) loader_.prefetch_weights(loader_.boxes_of(first));
-    loader_.begin();
+  static __device__ void prefetch(const Loader<config, Element>& loader, const Tile& first) {
+    loader.prefetch_weights(loader.boxes_of(first));
   }
+
+  // Before the first tile's.
+  __device__ void begin() const { loader_.begin(); }
 
   // Fills the ring with its load of the k-steps of one tile.
   __device__ void load(const Tile& tile, int k_steps, RingPosition<config.stages>& position) const {
@@ -86,7 +88,9 @@ class ProducerOfSettledWeights : public Producer<config, Element> {
   using Producer<config, Element>::Producer;
   static constexpr bool holds_back = false;
 
-  __device__ void begin(const Tile& /*first*/) const {
+  static __device__ void prefetch(const Loader<config, Element>& /*loader*/, const Tile& /*first*/) {}
+
+  __device__ void begin() const {
     if (this->loader_.brings_tokens()) wait_for_previous_grid();
   }
 

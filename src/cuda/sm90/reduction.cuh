@@ -13,6 +13,8 @@ namespace gatefold::cuda::sm90 {
 //     init         by one thread of a block
 //     complete     by the threads of a warpgroup, with its accumulators; false: another block stores them. `phase` is
 //                  0 for the first tile that the warpgroup multiplies, and complete's from there on.
+//     wait_until_read
+//                  by the same at the end: no block will send an arrival any more
 
 // No block divides the sums of a tile.
 struct NoReduction {
@@ -59,6 +61,11 @@ class PairReduction {
     }
     phase ^= 1;
     return place.rank == warpgroup;
+  }
+
+  static __device__ void wait_until_read(Storage& mailbox, const ClusterPlace<config>& place, int thread,
+                                         std::uint32_t phase) {
+    if (place.rank != static_cast<std::uint32_t>(thread) / threads) barrier_wait(&mailbox.read, phase ^ 1);
   }
 
  private:

@@ -77,7 +77,7 @@ class Block {
   // By all threads, until all blocks of the cluster have initialised their barriers.
   __device__ void meet_peers() const {
     if (geometry_.split > 1) {
-      cluster_sync();
+      cluster_meet();
     } else {
       __syncthreads();
     }

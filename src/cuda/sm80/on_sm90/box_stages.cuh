@@ -112,7 +112,7 @@ class BoxStages {
       fence_barrier_init();
     }
     if constexpr (C.cluster > 1) {
-      cluster_sync();
+      cluster_meet();
     } else {
       __syncthreads();
     }
