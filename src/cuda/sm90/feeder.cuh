@@ -18,6 +18,7 @@ template <Config config, class Element>
 class Feeder {
  public:
   static constexpr Feed feed = Feed::consumers;
+  static constexpr bool prefetches = true;
   static constexpr bool holds_back = true;
   using Arguments = LoadArguments;
   struct Place {
@@ -39,10 +40,6 @@ class Feeder {
   __device__ Feeder(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                     Storage& places)
       : loader_(loader), slots_(slots), ring_(ring), places_(places) {}
-
-  static __device__ void prefetch(const Loader<config, Element>& loader, const Tile& first) {
-    loader.prefetch_weights(loader.boxes_of(first));
-  }
 
   // The first tile's first k-steps, one for every slot.
   __device__ void begin(const Tile& first) const {

@@ -72,13 +72,15 @@ class Block {
     if constexpr (Epilogue::store_rows > 0) prefetch_descriptor(&arguments_.out);
   }
 
-  // By the warps that request: what of their first tile may begin its way before the blocks of a cluster have met.
+  // By the warps that request weights: those of their first tile begin their way to L2.
   __device__ void prefetch() const {
     const int warp = uniform(static_cast<int>(threadIdx.x) / 32) - first_requesting_warp;
     if (warp < 0 || warp >= loads_per_step || scheduler_.done()) return;
     const Loader<config, Element> loader = loader_of(warp);
     if (!loader.brings_something()) return;
-    if (elect_one()) Loads::prefetch(loader, scheduler_.tile());
+    if (elect_one()) {
+      if constexpr (Loads::prefetches) loader.prefetch_weights(loader.boxes_of(scheduler_.tile()));
+    }
     __syncwarp();
   }
 
@@ -236,7 +238,7 @@ __global__ __launch_bounds__(Shape::config.threads(),
   cluster_arrive();
   block.prefetch();
   cluster_wait();
-  if constexpr (Shape::Epilogue::has_inputs) __syncthreads();  // init's other memory
+  if constexpr (Shape::Epilogue::has_inputs) __syncthreads();  // init's memory that is no barrier
 
   if constexpr (!Shape::Loads::holds_back) ptx::launch_next_grid();
   if constexpr (Shape::Loads::feed == Feed::consumers) {

@@ -9,7 +9,8 @@ namespace gatefold::cuda::sm90 {
 //     feed        which threads
 //     Arguments   their part of the kernel's arguments
 //     Storage     shared memory
-//     prefetch    what of the first tile may be on its way to L2 before blocks have met and the kernel before has ended
+//     prefetches  whether the first tile's weights begin their way to L2 before blocks have met and the kernel before
+//                 has ended
 //
 // and what the kernel calls of them in either role. All of them request by a Loader. begin() waits for the kernel
 // before, in every thread that requests; where the weights are settled, which no kernel before may still be writing,
@@ -23,6 +24,7 @@ template <Config config, class Element>
 class Producer {
  public:
   static constexpr Feed feed = Feed::producers;
+  static constexpr bool prefetches = true;
   static constexpr bool holds_back = true;
   using Arguments = LoadArguments;
   using Storage = TileBoxes[loads_per_step];  // of each warp
@@ -30,10 +32,6 @@ class Producer {
   __device__ Producer(const Loader<config, Element>& loader, Slots<config, Element>& slots, Ring<config>& ring,
                       Storage& storage)
       : loader_(loader), slots_(slots), ring_(ring), storage_(storage) {}
-
-  static __device__ void prefetch(const Loader<config, Element>& loader, const Tile& first) {
-    loader.prefetch_weights(loader.boxes_of(first));
-  }
 
   // Before the first tile's.
   __device__ void begin() const { loader_.begin(); }
@@ -86,9 +84,8 @@ template <Config config, class Element>
 class ProducerOfSettledWeights : public Producer<config, Element> {
  public:
   using Producer<config, Element>::Producer;
+  static constexpr bool prefetches = false;
   static constexpr bool holds_back = false;
-
-  static __device__ void prefetch(const Loader<config, Element>& /*loader*/, const Tile& /*first*/) {}
 
   __device__ void begin() const {
     if (this->loader_.brings_tokens()) wait_for_previous_grid();
