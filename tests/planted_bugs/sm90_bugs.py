@@ -36,6 +36,8 @@ BUGS = [
         "static_cast<int>(place_.k) * geometry_.k_steps", "0 * geometry_.k_steps", SM90),
     Bug("sm90", "leaves out what another block sent", "src/cuda/sm90/reduction.cuh",
         "+= mailbox.values[slab][v][thread][i]", "+= 0.0F * mailbox.values[slab][v][thread][i]", SM90),
+    Bug("sm90", "sends before the sums of the tile before have been added up", "src/cuda/sm90/reduction.cuh",
+        "    barrier_wait_for_cluster(&mailbox.read, phase ^ 1);\n", "", SM90_GEMM),
     Bug("sm90", "multiplies the first part of a sum in place of every other", "src/cuda/sm90/loader.cuh",
         ".first_step = tile.part * geometry_.part_offset", ".first_step = 0 * geometry_.part_offset", SM90_GEMM),
     Bug("sm90", "takes k-steps in a row where parts take them by turns", "src/cuda/sm90/geometry.cpp",

@@ -396,7 +396,7 @@ class ChainBlock {
       store_wait();
       count(arguments_.state.s_stored + down_.counter_of(tile));
     });
-    __syncwarp();
+    Down::Reduction::let_send_again(storage_.staging.down.mailbox, down_.place(), thread);
   }
 
   const Args& arguments_;

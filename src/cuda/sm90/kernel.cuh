@@ -177,6 +177,7 @@ class Block {
     Epilogue::add_biases(arguments_.epilogue, tile, thread, tCrC);
     Epilogue::store(arguments_.out, arguments_.epilogue, tile, stored, storage_.epilogue, storage_.inputs, thread,
                     tCrC);
+    if constexpr (Reduction::blocks > 1) Reduction::let_send_again(storage_.reduction, place_, thread_again());
   }
 
   // What a warpgroup does whenever it has released a slot. After a tile's first k-step the epilogue's own inputs are

@@ -13,6 +13,8 @@ namespace gatefold::cuda::sm90 {
 //     init         by one thread of a block
 //     complete     by the threads of a warpgroup, with its accumulators; false: another block stores them. `phase` is
 //                  0 for the first tile that the warpgroup multiplies, and complete's from there on.
+//     let_send_again
+//                  by the same where complete was true, when it has stored them
 //     wait_until_read
 //                  by the same at the end: no block will send an arrival any more
 
@@ -55,12 +57,18 @@ class PairReduction {
                                   std::uint32_t& phase, Accumulator& tCrC) {
     const auto warpgroup = static_cast<std::uint32_t>(thread) / threads;
     if (place.rank == warpgroup) {
-      receive(mailbox, place.rank ^ 1U, slabs, thread % threads, phase, tCrC);
+      receive(mailbox, slabs, thread % threads, phase, tCrC);
     } else {
       send(mailbox, warpgroup, slabs, thread % threads, phase, tCrC);
     }
     phase ^= 1;
     return place.rank == warpgroup;
+  }
+
+  // The release is a memory barrier of the whole GPU, 0.4 us: hence not before the tile is stored.
+  static __device__ void let_send_again(Storage& mailbox, const ClusterPlace<config>& place, int thread) {
+    __syncwarp();  // all lanes have read
+    if (thread % 32 == 0) barrier_release_remote(&mailbox.read, place.rank ^ 1U);
   }
 
   static __device__ void wait_until_read(Storage& mailbox, const ClusterPlace<config>& place, int thread,
@@ -85,8 +93,7 @@ class PairReduction {
   }
 
   template <class Accumulator>
-  static __device__ void receive(Storage& mailbox, std::uint32_t from, int slabs, int thread, std::uint32_t phase,
-                                 Accumulator& tCrC) {
+  static __device__ void receive(Storage& mailbox, int slabs, int thread, std::uint32_t phase, Accumulator& tCrC) {
     constexpr int slab_bytes = sizeof(mailbox.values[0]);
     if (thread == 0) barrier_expect_bytes(&mailbox.sent, slabs * slab_bytes);
     barrier_wait_for_cluster(&mailbox.sent, phase);
@@ -101,8 +108,6 @@ class PairReduction {
         }
       }
     }
-    __syncwarp();  // all lanes have read: the other block may send again
-    if (thread % 32 == 0) barrier_release_remote(&mailbox.read, from);
   }
 };
 
