@@ -14,7 +14,9 @@ namespace gatefold::cuda::sm90 {
 //     columns            0..7    0..7    8..15    8..15    ..
 //
 // A slab's 32 columns are staged in rows of 64 bytes, a token each, which are swizzled as the store's descriptor says:
-// 16-byte piece p of row r lies at piece p ^ (r / 2 % 4). A transposing stmatrix turns them on their way there.
+// 16-byte piece p of row r lies at piece p ^ (r / 2 % 4). A transposing stmatrix turns them on their way there. They
+// leave store_rows tokens at a time; where those do not divide the tile's, the last ones begin earlier, and what was
+// stored before is stored once more, the same.
 template <Config config, class Element>
 struct AlternatingEpilogue : NoInputs {
   static constexpr int chunk = 32;
@@ -75,9 +77,10 @@ struct AlternatingEpilogue : NoInputs {
 #pragma unroll
       for (int slab = 0; slab < config.slabs(); ++slab) {
 #pragma unroll
-        for (int token = 0; token < config.warpgroup_tokens(); token += store_rows) {
-          if (first_token + token >= tile.tokens || (config.may_narrow() && slab >= tile_slabs)) break;
-          const int piece = (slab * config.warpgroup_tokens() + token) / store_rows;
+        for (int of_slab = 0; of_slab < config.pieces_of_a_slab(); ++of_slab) {
+          if (first_token + of_slab * store_rows >= tile.tokens || (config.may_narrow() && slab >= tile_slabs)) break;
+          const int token = min(of_slab * store_rows, config.warpgroup_tokens() - store_rows);
+          const int piece = slab * config.pieces_of_a_slab() + of_slab;
           Element* mine = storage.out + (piece % pieces * config.warpgroups + warpgroup) * store_rows * chunk;
           if (piece % pieces == 0) {  // what was staged before has left
             by_copying_thread([] { store_wait_read(); });

@@ -121,12 +121,15 @@ struct Config {
   // Slabs that are staged together; without producers the tiles are so large that there is room for one only.
   constexpr int staged_slabs() const { return has_producers() ? slabs() : 1; }
   // Of alternating rows: tokens of a slab's 32 columns. Where the ring leaves room and no other warpgroup multiplies
-  // meanwhile, each piece of a tile has a place of its own, so that no store is waited for.
+  // meanwhile, each piece of a tile has a place of its own, so that no store is waited for. Two halves of 200 tokens
+  // are 104 each, of which 8 are staged twice.
   constexpr int staged_tokens() const {
-    return warpgroup_tokens() % 16 == 0 ? warpgroup_tokens() / 2 : warpgroup_tokens();
+    const int half = warpgroup_tokens() / 2;
+    return half % 8 == 0 ? half : warpgroup_tokens() > 128 ? half + 4 : warpgroup_tokens();
   }
+  constexpr int pieces_of_a_slab() const { return (warpgroup_tokens() + staged_tokens() - 1) / staged_tokens(); }
   constexpr int staged_pieces() const {
-    const int pieces = slabs() * warpgroup_tokens() / staged_tokens();
+    const int pieces = slabs() * pieces_of_a_slab();
     const int room = most_shared_bytes - barrier_bytes - stages * stage_bytes();
     return tokens_divided && pieces * staged_piece_bytes() <= room ? pieces : 1;
   }

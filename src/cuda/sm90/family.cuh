@@ -124,6 +124,7 @@ constexpr Config strips_of_128(int tile_m, int stages) {
 }
 inline constexpr Config strips_160x128 = strips_of_128(160, 6);
 inline constexpr Config strips_192x128 = strips_of_128(192, 5);
+inline constexpr Config strips_200x128 = strips_of_128(200, 5);
 inline constexpr Config strips_208x128 = strips_of_128(208, 5);
 // Two rows of 104 tokens that share the weights, 200 and 208 in all: a model of few columns makes twice as many tiles,
 // and its last one's epilogue is half as long.
@@ -131,13 +132,13 @@ inline constexpr Config half_104x128 =
     alternating({.tile_m = 104, .tile_n = 128, .stages = 7, .cluster_m = 2, .schedule = Schedule::pingpong});
 
 // The same by both warpgroups together, for twice the tokens: they bring the weights for both halves of them.
-constexpr Config both_of_128(int tile_m) {
-  Config tile = alternating({.tile_m = tile_m, .tile_n = 128, .stages = 3, .cluster_n = 2});
-  tile.tokens_divided = true;
-  return tile;
-}
-inline constexpr Config both_320x128 = both_of_128(320);
-inline constexpr Config both_384x128 = both_of_128(384);
+inline constexpr Config both_320x128{.tile_m = 320,
+                                     .tile_n = 128,
+                                     .stages = 3,
+                                     .cluster_n = 2,
+                                     .swap_ab = true,
+                                     .alternating = true,
+                                     .tokens_divided = true};
 
 template <class S>
 constexpr Kernel kernel_of_shape(double teraflops) {
