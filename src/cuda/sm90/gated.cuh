@@ -9,7 +9,9 @@ namespace gatefold::cuda::sm90 {
 // more than alone (results/h200/up_to_128_trial.json). That of divided 128x128 is of 7168 x 2048 with 160 and 192
 // tokens, which no arithmetic bounds, and leaves 512 to 128x128 alone (44.6 us, 51.1 divided;
 // results/h200/beginnings_trial.json); where arithmetic does (12288 x 28672, 768 tokens) the kernel reaches 607. That
-// of divided 128x64 is of ten experts with 16 to 256 tokens (results/h200/gated_parts_trial.json).
+// of divided 128x64 is of ten experts with 16 to 256 tokens (results/h200/gated_parts_trial.json). 104x128 is best in
+// windows of 22 ms where 200x128 is when settled: its rate is such that 200 tokens of 8B are the latter's (91.6
+// us, 93.5 by 104x128; results/h200/tokens_200_trial.json).
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(734.5),   kernel_of<tile_256x208, E, Product::gate_up>(723.5),
@@ -29,7 +31,7 @@ constexpr std::array gated_kernels{
     kernel_of<three_192x192, E, Product::gate_up>(704.5),  kernel_of<four_80x128, E, Product::gate_up>(546.5),
     kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(712.5),
     kernel_of<strips_200x128, E, Product::gate_up>(695.0), kernel_of<strips_208x128, E, Product::gate_up>(695.5),
-    kernel_of<half_112x192, E, Product::gate_up>(689.0),   kernel_of<half_104x128, E, Product::gate_up>(679.5),
+    kernel_of<half_112x192, E, Product::gate_up>(689.0),   kernel_of<half_104x128, E, Product::gate_up>(677.0),
     kernel_of<few_64x64, E, Product::gate_up>(615.0),      kernel_of<few_64x80, E, Product::gate_up>(680.0),
     kernel_of<few_64x96, E, Product::gate_up>(632.5),      kernel_of<few_64x112, E, Product::gate_up>(692.5),
     kernel_of<few_64x128, E, Product::gate_up>(662.5),     kernel_of<few_64x144, E, Product::gate_up>(697.5),
