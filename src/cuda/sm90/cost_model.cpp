@@ -99,11 +99,11 @@ bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clu
 }  // namespace
 
 // Fitted to an H200's times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
-// (results/h200/sm90_tiles.json; fit_sm90_cost_model): on average 3.7 % off, and with those of 32 and 64 tokens the
-// choice within 3 % of the best kernel in 87 % of the cells and within 5 % in 93, to 92 of which the test
-// MeasuredChoice holds it. The rates of tiles for up to 128 tokens were fitted to these and to whole mlps. Only
-// box_seconds is of elsewhere, and a bound: 12 boxes of a strip, which 128x192 brings of blocks of 8 rows, cost nothing
-// in k-steps of 0.43 us.
+// (results/h200/sm90_tiles.json of 29 November; fit_sm90_cost_model). With the rates of today's kernels it is on
+// average 3.4 % off, and with those of 32 and 64 tokens the choice within 3 % of the best kernel in 91 % of the cells
+// and within 5 % in 96, to 92 of which the test MeasuredChoice holds it. The rates of tiles for up to 128 tokens were
+// fitted to these and to whole mlps. Only box_seconds is of elsewhere, and a bound: 12 boxes of a strip, which 128x192
+// brings of blocks of 8 rows, cost nothing in k-steps of 0.43 us.
 constexpr Figures h200_figures{.fixed_seconds = 3e-6,
                                .cluster_seconds = 0.65e-6,
                                .exchange_seconds = 1.6e-6,
