@@ -51,5 +51,10 @@ constexpr Config in_strips(int tile_m, int cluster_m, int cluster_n) {
   return c;
 }
 static_assert(in_strips(208, 1, 2).may_narrow() && !alternating.may_narrow() && !of_four.may_narrow());
+// A slab leaves shared memory in halves; of 200 tokens they overlap, so that five slots of the ring fit beside them.
+static_assert(in_strips(208, 1, 2).staged_tokens() == 104 && in_strips(208, 1, 2).pieces_of_a_slab() == 2);
+static_assert(in_strips(200, 1, 2).staged_tokens() == 104 && in_strips(200, 1, 2).pieces_of_a_slab() == 2);
+static_assert(alternating.staged_tokens() == 104 && alternating.pieces_of_a_slab() == 1);
+static_assert(in_strips(200, 1, 2).shared_bytes() <= Config::most_shared_bytes);
 
 }  // namespace gatefold::cuda::sm90
