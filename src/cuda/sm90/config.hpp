@@ -122,7 +122,7 @@ struct Config {
   constexpr int staged_slabs() const { return has_producers() ? slabs() : 1; }
   // Of alternating rows: tokens of a slab's 32 columns. Where the ring leaves room and no other warpgroup multiplies
   // meanwhile, each piece of a tile has a place of its own, so that no store is waited for. Two halves of 200 tokens
-  // are 104 each, of which 8 are staged twice.
+  // are 104 each, of which 8 are staged twice; up to 128 there is room for all at once.
   constexpr int staged_tokens() const {
     const int half = warpgroup_tokens() / 2;
     return half % 8 == 0 ? half : warpgroup_tokens() > 128 ? half + 4 : warpgroup_tokens();

@@ -99,7 +99,7 @@ bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clu
 }  // namespace
 
 // Fitted to an H200's times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
-// (results/h200/sm90_tiles.json of 29 November; fit_sm90_cost_model). With the rates of today's kernels it is on
+// (results/h200/sm90_tiles.json before 4931843; fit_sm90_cost_model). With the rates of today's kernels it is on
 // average 3.4 % off, and with those of 32 and 64 tokens the choice within 3 % of the best kernel in 91 % of the cells
 // and within 5 % in 96, to 92 of which the test MeasuredChoice holds it. The rates of tiles for up to 128 tokens were
 // fitted to these and to whole mlps. Only box_seconds is of elsewhere, and a bound: 12 boxes of a strip, which 128x192

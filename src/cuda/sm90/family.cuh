@@ -131,14 +131,9 @@ inline constexpr Config strips_208x128 = strips_of_128(208, 5);
 inline constexpr Config half_104x128 =
     alternating({.tile_m = 104, .tile_n = 128, .stages = 7, .cluster_m = 2, .schedule = Schedule::pingpong});
 
-// The same by both warpgroups together, for twice the tokens: they bring the weights for both halves of them.
-inline constexpr Config both_320x128{.tile_m = 320,
-                                     .tile_n = 128,
-                                     .stages = 3,
-                                     .cluster_n = 2,
-                                     .swap_ab = true,
-                                     .alternating = true,
-                                     .tokens_divided = true};
+// In strips by both warpgroups together, for twice the tokens: they bring the weights for both halves of them.
+inline constexpr Config both_320x128 =
+    alternating({.tile_m = 320, .tile_n = 128, .stages = 3, .cluster_n = 2, .tokens_divided = true});
 
 template <class S>
 constexpr Kernel kernel_of_shape(double teraflops) {

@@ -4,14 +4,14 @@
 
 namespace gatefold::cuda::sm90 {
 
-// gate_up. The rates are fitted to results/h200/sm90_tiles.json, of gate_up in bf16, and to the measurement before it,
-// with the constants of cost_model.cpp; of tiles for up to 128 tokens to whole mlps too, in which clusters of four cost
-// more than alone (results/h200/up_to_128_trial.json). That of divided 128x128 is of 7168 x 2048 with 160 and 192
-// tokens, which no arithmetic bounds, and leaves 512 to 128x128 alone (44.6 us, 51.1 divided;
-// results/h200/beginnings_trial.json); where arithmetic does (12288 x 28672, 768 tokens) the kernel reaches 607. That
-// of divided 128x64 is of ten experts with 16 to 256 tokens (results/h200/gated_parts_trial.json). 104x128 is best in
-// windows of 22 ms where 200x128 is when settled: its rate is such that 200 tokens of 8B are the latter's (91.6
-// us, 93.5 by 104x128; results/h200/tokens_200_trial.json).
+// gate_up. The rates of tiles for 129 tokens and more are fitted to results/h200/sm90_tiles.json, of gate_up in bf16,
+// and to the measurement before it; those for up to 128 tokens to the latter, with the constants of cost_model.cpp, and
+// to whole mlps, in which clusters of four cost more than alone (results/h200/up_to_128_trial.json). That of divided
+// 128x128 is of 7168 x 2048 with 160 and 192 tokens, which no arithmetic bounds, and leaves 512 to 128x128 alone (44.6
+// us, 51.1 divided; results/h200/beginnings_trial.json); where arithmetic does (12288 x 28672, 768 tokens) the kernel
+// reaches 607. That of divided 128x64 is of ten experts with 16 to 256 tokens (results/h200/gated_parts_trial.json).
+// 104x128 is best in windows of 22 ms where 200x128 is when settled: its rate is such that 200 tokens of 8B are the
+// latter's (91.6 us, 93.5 by 104x128; results/h200/tokens_200_trial.json).
 template <class E>
 constexpr std::array gated_kernels{
     kernel_of<tile_256x224, E, Product::gate_up>(734.5),   kernel_of<tile_256x208, E, Product::gate_up>(723.5),
