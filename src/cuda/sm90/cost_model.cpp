@@ -74,14 +74,14 @@ double seconds_of_adding(const Config& c, int parts, double sums) {
   return in_parts(c.product) ? parts * (seconds_per_part + sums / sums_per_second) : 0.0;
 }
 
-// Strips in ping-pong have the rates of plain tiles of as many tokens, and the plain ones come first. Settled, those of
-// 160 are 1.5 to 4 % faster in products of 400 us and more, 320 tokens of Llama 70B and 405B
-// (docs/kernels/sm90_log.md), and as fast or slower in shorter ones: so little is gained here that it decides between
-// equals alone.
-double seconds_gained_by_strips(const Config& c, double arithmetic) {
-  constexpr double from = 400e-6;
+// Strips in ping-pong have the rates of plain tiles of as many tokens, one slot more, and a longer epilogue. Settled,
+// they are the faster in 21 of 23 products with sums of 2048 terms and more (docs/kernels/sm90_log.md); in windows of
+// 22 ms as fast or slower, by 3 % in the mean up to 2048 terms. So little is gained here that it decides between equals
+// alone.
+double seconds_gained_by_strips(const Config& c, double hidden_size, double arithmetic) {
+  constexpr double from = 2560.0;
   constexpr double share = 1e-3;
-  return c.may_narrow() && c.pingpong() ? share * std::max(0.0, arithmetic - from) : 0.0;
+  return c.may_narrow() && c.pingpong() && hidden_size >= from ? share * arithmetic : 0.0;
 }
 
 // What two blocks exchange of a gate_up tile, in tiles of 128 weight rows. Of gemm, to whose times the rates of its
@@ -194,7 +194,7 @@ double estimated_seconds(const Kernel& kernel, const Problem& problem, std::int6
   const double fixed = figures.fixed_seconds + (c.cluster() > 1 ? figures.cluster_seconds : 0.0);
   return std::max({arithmetic, traffic, copies}) + figures.exposed_fraction * std::min(arithmetic, traffic) +
          epilogues + seconds_of_adding(c, parts, static_cast<double>(tokens * sums_of_a_token(c, problem))) + fixed -
-         seconds_gained_by_strips(c, arithmetic);
+         seconds_gained_by_strips(c, D, arithmetic);
 }
 
 const Kernel* choose(std::span<const Kernel> kernels, const Problem& problem, std::int64_t tokens,

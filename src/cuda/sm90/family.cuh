@@ -122,7 +122,9 @@ constexpr Config strips_of_128(int tile_m, int stages) {
   return alternating(
       {.tile_m = tile_m, .tile_n = 128, .stages = stages, .cluster_n = 2, .schedule = Schedule::pingpong});
 }
+inline constexpr Config strips_144x128 = strips_of_128(144, 6);
 inline constexpr Config strips_160x128 = strips_of_128(160, 6);
+inline constexpr Config strips_176x128 = strips_of_128(176, 5);
 inline constexpr Config strips_192x128 = strips_of_128(192, 5);
 inline constexpr Config strips_200x128 = strips_of_128(200, 5);
 inline constexpr Config strips_208x128 = strips_of_128(208, 5);

@@ -29,6 +29,7 @@ constexpr std::array gated_kernels{
     kernel_of<tile_72x192, E, Product::gate_up>(477.0),    kernel_of<half_80x192, E, Product::gate_up>(652.5),
     kernel_of<half_96x192, E, Product::gate_up>(679.5),    kernel_of<half_104x192, E, Product::gate_up>(695.0),
     kernel_of<three_192x192, E, Product::gate_up>(704.5),  kernel_of<four_80x128, E, Product::gate_up>(546.5),
+    kernel_of<strips_144x128, E, Product::gate_up>(675.0), kernel_of<strips_176x128, E, Product::gate_up>(690.0),
     kernel_of<strips_160x128, E, Product::gate_up>(681.5), kernel_of<strips_192x128, E, Product::gate_up>(714.0),
     kernel_of<strips_200x128, E, Product::gate_up>(695.0), kernel_of<strips_208x128, E, Product::gate_up>(695.5),
     kernel_of<half_112x192, E, Product::gate_up>(689.0),   kernel_of<half_104x128, E, Product::gate_up>(677.0),
