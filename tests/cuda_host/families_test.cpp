@@ -168,8 +168,8 @@ TEST_P(Families, TakeLongerForMoreTilesOfManyWeights) {
   }
 }
 
-constexpr std::int64_t all_tokens[] = {24,  64,  65,  96,  128, 160, 192,  200,  224,  256,
-                                       320, 384, 416, 448, 512, 768, 1024, 2048, 4096, 8192};
+constexpr std::int64_t all_tokens[] = {24,  64,  65,  96,  128, 144, 160, 176,  192,  200,  224,
+                                       256, 320, 384, 416, 448, 512, 768, 1024, 2048, 4096, 8192};
 
 TEST_P(Families, TheOneOfLeastTimeIsTakenForEveryModel) {
   for (const Problem& problem : model_problems(GetParam().product)) {
