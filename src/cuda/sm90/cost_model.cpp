@@ -75,13 +75,13 @@ double seconds_of_adding(const Config& c, int parts, double sums) {
 }
 
 // Strips in ping-pong have the rates of plain tiles of as many tokens, one slot more, and a longer epilogue. Settled,
-// they are the faster in 21 of 23 products with sums of 2048 terms and more (docs/kernels/sm90_log.md); in windows of
-// 22 ms as fast or slower, by 3 % in the mean up to 2048 terms. So little is gained here that it decides between equals
-// alone.
+// they are the faster in 21 of 23 products of 2048 terms and more, one of which has 2048 (docs/kernels/sm90_log.md). In
+// windows of 22 ms they are 3 % slower in the mean up to 2048 terms, and as fast beyond: hence not up to there. So
+// little is gained that it decides between equals alone.
 double seconds_gained_by_strips(const Config& c, double hidden_size, double arithmetic) {
-  constexpr double from = 2560.0;
+  constexpr double least_hidden_size = 2560.0;
   constexpr double share = 1e-3;
-  return c.may_narrow() && c.pingpong() && hidden_size >= from ? share * arithmetic : 0.0;
+  return c.may_narrow() && c.pingpong() && hidden_size >= least_hidden_size ? share * arithmetic : 0.0;
 }
 
 // What two blocks exchange of a gate_up tile, in tiles of 128 weight rows. Of gemm, to whose times the rates of its
@@ -99,11 +99,10 @@ bool suits(const Config& c, const Problem& problem, std::int64_t tokens, int clu
 }  // namespace
 
 // Fitted to an H200's times of every compiled kernel on 35 model shapes with 65 to 8192 tokens
-// (results/h200/sm90_tiles.json before 4931843; fit_sm90_cost_model). With the rates of today's kernels it is on
-// average 3.4 % off, and with those of 32 and 64 tokens the choice within 3 % of the best kernel in 91 % of the cells
-// and within 5 % in 96, to 92 of which the test MeasuredChoice holds it. The rates of tiles for up to 128 tokens were
-// fitted to these and to whole mlps. Only box_seconds is of elsewhere, and a bound: 12 boxes of a strip, which 128x192
-// brings of blocks of 8 rows, cost nothing in k-steps of 0.43 us.
+// (results/h200/sm90_tiles.json before 4931843; fit_sm90_cost_model); how near the choice is now is in
+// docs/kernels/sm90_choice.md. The rates of tiles for up to 128 tokens were fitted to these and to whole mlps. Only
+// box_seconds is of elsewhere, and a bound: 12 boxes of a strip, which 128x192 brings of blocks of 8 rows, cost nothing
+// in k-steps of 0.43 us.
 constexpr Figures h200_figures{.fixed_seconds = 3e-6,
                                .cluster_seconds = 0.65e-6,
                                .exchange_seconds = 1.6e-6,
