@@ -24,7 +24,8 @@ constexpr Kernel kernel_of(std::int64_t tile_tokens, std::int64_t block_bytes, s
                 .tile_tokens = tile_tokens,
                 .scratch_bytes = 24960,
                 .multiply = nullptr,
-                .block_bytes = block_bytes};
+                .block_bytes = block_bytes,
+                .streamed_tokens = tile_tokens};
   kernel.widened_from = widened_rows > 0 ? 48 : 0;
   kernel.widened_cache = widened_cache;
   kernel.widened_rows = widened_rows;
@@ -47,8 +48,9 @@ constexpr Kernel avx512_fp32 = outer_kernel(48, 16);
 constexpr Kernel avx512_bf16 = outer_kernel(72, 32);
 
 constexpr const Kernel* kernels[]{&avx512_fp16, &avx2_bf16, &portable_bf16, &avx2_fp32, &avx512_fp32, &avx512_bf16};
-constexpr std::int64_t many_tokens[]{1,   6,   47,  48,  49,  71,  72,  100, 128, 129, 191,  192,  200,  256,
-                                     258, 259, 400, 401, 512, 513, 516, 517, 800, 816, 1032, 1033, 2048, 5000};
+constexpr std::int64_t many_tokens[]{1,   2,   3,   6,   7,   11,  12,  47,   48,   49,   71,
+                                     72,  100, 128, 129, 191, 192, 200, 256,  258,  259,  400,
+                                     401, 512, 513, 516, 517, 800, 816, 1032, 1033, 2048, 5000};
 
 Cut cut_of(const Kernel& kernel, std::int64_t columns, std::int64_t halves, std::int64_t threads,
            std::int64_t second_level) {
@@ -177,10 +179,21 @@ TEST(Cut, APanelStaysInTheSecondLevelCache) {
   for_each_cut([](const Cut& cut, std::int64_t tokens, Packing packing, const std::string& what) {
     const Division d = cut.divide(tokens, packing);
     const bool widened = cut.widens(d.tokens);
-    if (packing.x) return;  // 64 rows at a time then, whatever the panel's
+    if (packing.x) return;                               // 64 rows at a time then, whatever the panel's
+    if (d.tokens <= cut.kernel.streamed_tokens) return;  // each row is read once
     const std::int64_t block = widened ? cut.kernel.widened_row_bytes - 64 : cut.kernel.block_bytes;
     EXPECT_LE(d.rows * cut.multiplied_halves * block, cut.caches.second_level >= 2 * mib ? mib / 2 : mib / 4) << what;
   });
+}
+
+// As many as a panel holds, where that leaves every thread its items.
+TEST(Cut, StreamsAreLong) {
+  for (const std::int64_t halves : {1, 2}) {
+    const Cut cut = cut_of(avx512_bf16, 8192, halves, 2, mib);
+    for (const std::int64_t tokens : {1, 6}) EXPECT_EQ(cut.divide(tokens, {}).rows * halves, most_rows) << tokens;
+    EXPECT_EQ(cut.divide(7, {}).rows * halves, most_rows / 2);
+    EXPECT_GE(cut_of(avx512_bf16, 8192, halves, 64, mib).divide(1, {}).items(), 512);
+  }
 }
 
 // Only where a run widens does it take memory for that.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -115,20 +116,45 @@ TEST_P(Panel, SumsAreExactHoweverRowsAreRead) {
   }
 }
 
-// Some columns at a time, from the last to the first, as the items of an mlp's h come in any order.
-void pack(const Kernel& kernel, const Rows& x, std::int64_t depth, const PackedX& packed) {
+// By rows, as x is packed.
+void pack_rows(const Kernel& kernel, const Rows& x, std::int64_t depth, const PackedX& packed) {
+  for (std::int64_t group = 0; group < packed.groups; ++group) {
+    const std::int64_t first = group * kernel.packed_tokens;
+    kernel.pack({.x = x.row(first),
+                 .x_stride = x.stride(),
+                 .tokens = std::min(kernel.packed_tokens, packed.tokens - first),
+                 .depth = depth,
+                 .packed = packed,
+                 .group = group});
+  }
+}
+
+// [quad][token][4] of x. Behind the last element: NaN.
+std::vector<std::byte> quads_of(const Rows& x, std::int64_t tokens, std::int64_t depth, DType dtype) {
+  std::vector<std::byte> quads(static_cast<std::size_t>((depth + 3) / 4 * tokens * 4 * size_of(dtype)),
+                               std::byte{0xff});
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    for (std::int64_t k = 0; k < depth; ++k) store(quads.data(), dtype, (k / 4 * tokens + t) * 4 + k % 4, x.at(t, k));
+  }
+  return quads;
+}
+
+// By quads, as an mlp's h is packed: some columns at a time, from the last to the first, since items come in any order.
+void pack_quads(const Kernel& kernel, const Rows& x, std::int64_t depth, const PackedX& packed) {
+  const std::vector<std::byte> quads = quads_of(x, packed.tokens, depth, kernel.dtype);
+  const std::int64_t quad = 4 * size_of(kernel.dtype);
   for (std::int64_t group = 0; group < packed.groups; ++group) {
     const std::int64_t first = group * kernel.packed_tokens;
     const std::int64_t unit = 3 * kernel.outer.columns;
     for (std::int64_t begin = (depth - 1) / unit * unit; begin >= 0; begin -= unit) {
-      kernel.pack({.x = x.row(first) + begin * size_of(kernel.dtype),
-                   .x_stride = x.stride(),
-                   .tokens = std::min(kernel.packed_tokens, packed.tokens - first),
-                   .begin = begin,
-                   .end = std::min(begin + unit, depth),
-                   .depth = depth,
-                   .packed = packed,
-                   .group = group});
+      kernel.outer.pack_quads({.values = quads.data() + (begin / 4 * packed.tokens + first) * quad,
+                               .quad_stride = packed.tokens * quad,
+                               .tokens = std::min(kernel.packed_tokens, packed.tokens - first),
+                               .begin = begin,
+                               .end = std::min(begin + unit, depth),
+                               .depth = depth,
+                               .packed = packed,
+                               .group = group});
     }
   }
 }
@@ -151,10 +177,17 @@ TEST_P(Panel, OuterProductsAreExact) {
           const Rows x(tokens, depth, depth + 1, GetParam(), random);
           // What lies behind the last token's last element is read, and counts nowhere: NaN.
           std::vector<std::byte> bytes(static_cast<std::size_t>(tokens * packed_row) + 128, std::byte{0xff});
+          std::vector<std::byte> by_quads = bytes;
           const PackedX packed{aligned(bytes), (tokens + kernel->packed_tokens - 1) / kernel->packed_tokens, tokens};
-          pack(*kernel, x, depth, packed);
-          for (const std::byte* at = packed.base + tokens * packed_row; at < &bytes.back(); ++at) {
-            ASSERT_EQ(*at, std::byte{0xff}) << "written behind " << tokens << " tokens of depth " << depth;
+          pack_rows(*kernel, x, depth, packed);
+          pack_quads(*kernel, x, depth, {aligned(by_quads), packed.groups, tokens});
+          const std::int64_t all = tokens * packed_row;
+          ASSERT_EQ(std::memcmp(packed.base, aligned(by_quads), static_cast<std::size_t>(all)), 0)
+              << tokens << " tokens of depth " << depth << " packed by rows and by quads";
+          for (std::vector<std::byte>* of : {&bytes, &by_quads}) {
+            for (const std::byte* at = aligned(*of) + all; at <= &of->back(); ++at) {
+              ASSERT_EQ(*at, std::byte{0xff}) << "written behind " << tokens << " tokens of depth " << depth;
+            }
           }
           PanelProduct panel;
           panel.row_count = row_count;

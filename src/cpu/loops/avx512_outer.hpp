@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cpu/loops/avx512_outer_pack.hpp"
+#include "cpu/loops/avx512_outer_quads.hpp"
 
 // Many tokens by AVX-512: outer products of 64 rows of weights, side by side in four vectors, and of 6 tokens' words.
 //
@@ -257,7 +257,8 @@ constexpr Kernel make_outer_kernel(const char* name, DType dtype, std::int64_t f
                   .terms = 2048,
                   .rows = outer_rows,
                   .columns = Policy::step,
-                  .scratch_bytes = (packed_weights_floats<Policy> + waiting_floats) * 4};
+                  .scratch_bytes = (packed_weights_floats<Policy> + waiting_floats) * 4,
+                  .pack_quads = pack_quads<Policy>};
   return kernel;
 }
 

@@ -79,17 +79,17 @@ std::int64_t packed_group_bytes(std::int64_t depth) {
   return positions_of<Policy>(depth) * outer_lanes * outer_group * 4;
 }
 
-// Elements [begin, end) of a group's rows; `begin` is that of a step.
+// A group's rows.
 template <class Policy>
 void pack_group(const TokenPack& p) {
   const std::byte* rows[16];
   for (std::int64_t t = 0; t < 16; ++t) rows[t] = p.x + (t < p.tokens ? t : 0) * p.x_stride;
   const auto used = static_cast<__mmask16>((1U << p.tokens) - 1U);
   const std::int64_t size = sizeof(typename Policy::Element);
-  for (std::int64_t k = p.begin; k < p.end; k += Policy::step) {
+  for (std::int64_t k = 0; k < p.depth; k += Policy::step) {
     const Block block = block_from<Policy>(k / Policy::k_block * Policy::k_block, p.depth);
     float* to = packed_group_at<Policy>(p.packed, block, p.group) + (k - block.begin) / Policy::step * p.tokens;
-    pack_step<Policy>(rows, (k - p.begin) * size, p.end - k, used, to, positions_of<Policy>(block.count) * p.tokens);
+    pack_step<Policy>(rows, k * size, p.depth - k, used, to, positions_of<Policy>(block.count) * p.tokens);
   }
 }
 

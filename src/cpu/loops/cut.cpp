@@ -66,7 +66,9 @@ std::int64_t Cut::most_sums_of(std::int64_t tokens) const {
   const std::int64_t of_tiles =
       std::max(panel_rows(some), most_rows / 2) / multiplied_halves;  // half: with fewer tokens
   const std::int64_t rows = packs_x(tokens) ? std::max(of_tiles, kernel.outer.rows) : of_tiles;
-  return halves * round_up(std::min(rows * some, most_sums / halves), sums_granule);
+  const std::int64_t streamed = std::min(some, kernel.streamed_tokens);
+  const std::int64_t sums = std::max(rows * some, panel_rows(streamed) / multiplied_halves * streamed);
+  return halves * round_up(std::min(sums, most_sums / halves), sums_granule);
 }
 
 std::int64_t Cut::most_scratch_of(std::int64_t tokens) const {
@@ -79,7 +81,9 @@ bool Cut::widens(std::int64_t tokens) const {
   return kernel.widened_from > 0 && tokens >= kernel.widened_from && caches.second_level >= kernel.widened_cache;
 }
 
+// Where rows are read in streams they stay in no cache, and with more of them streams begin less often.
 std::int64_t Cut::panel_rows(std::int64_t tokens) const {
+  if (tokens <= kernel.streamed_tokens) return most_rows;
   const bool many_tokens = tokens > few_tokens;
   const bool large = caches.second_level >= large_second_level;
   if (widens(tokens)) return kernel.widened_rows * (many_tokens && large ? 2 : 1);

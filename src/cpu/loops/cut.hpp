@@ -66,7 +66,8 @@ struct Cut {
   // Whether an item of so many tokens brings its weights into fp32 first; with more tokens, too.
   bool widens(std::int64_t tokens) const;
 
-  // Of weights, in a panel with up to so many tokens; with more tokens as many or more.
+  // Of weights, in a panel with up to so many tokens; with more tokens as many or more, but for those that are
+  // streamed.
   std::int64_t panel_rows(std::int64_t tokens) const;
 
   Division divide(std::int64_t tokens, Packing packing) const;

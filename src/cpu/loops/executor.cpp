@@ -265,12 +265,12 @@ class LoopsExecutor final : public Executor {
   }
 
   void store_h(const Item& item) const {
-    constexpr std::int64_t stride = most_rows * sizeof(float);
-    alignas(cache_line_bytes) std::byte rows[outer_group * stride];
+    const std::int64_t quad = tile_rows_of_weights * element();
+    const std::byte* values = reinterpret_cast<const std::byte*>(up_of(item));
     for (std::int64_t first = 0; first < item.tokens; first += outer_group) {
       const std::int64_t count = std::min(outer_group, item.tokens - first);
-      for (std::int64_t t = 0; t < count; ++t) store_token(item, first + t, rows + t * stride);
-      tokens_.pack_h(item.chunk, {rows, stride, item.token + first, count, item.column, item.columns});
+      tokens_.pack_h(item.chunk,
+                     {values + first * quad, item.tokens * quad, item.token + first, count, item.column, item.columns});
     }
   }
 

@@ -52,10 +52,21 @@ struct PanelProduct {
 
 // x of one group, up to a kernel's packed_tokens, and where it is packed to.
 struct TokenPack {
-  const std::byte* x = nullptr;  // element `begin` of the first token
+  const std::byte* x = nullptr;  // of the first token
   std::int64_t x_stride = 0;
   std::int64_t tokens = 0;
-  std::int64_t begin = 0;  // elements [begin, end) of `depth`: all of them, or by outer products a part
+  std::int64_t depth = 0;
+  PackedX packed;
+  std::int64_t group = 0;
+};
+
+// The same of values that lie as a panel's sums do, [quad][token][4], rounded where they are: elements [begin, end) of
+// a group's tokens.
+struct QuadPack {
+  const std::byte* values = nullptr;  // of the first token, from element `begin` on
+  std::int64_t quad_stride = 0;       // bytes from four elements to the next four
+  std::int64_t tokens = 0;
+  std::int64_t begin = 0;  // a multiple of OuterProducts::columns
   std::int64_t end = 0;
   std::int64_t depth = 0;
   PackedX packed;
@@ -68,8 +79,9 @@ struct OuterProducts {
   std::int64_t from = 0;     // tokens; 0: the kernel has none
   std::int64_t terms = 0;    // of a sum, or more
   std::int64_t rows = 0;     // of weights, packed together
-  std::int64_t columns = 0;  // x may be packed so many elements at a time
+  std::int64_t columns = 0;  // quads may be packed so many elements at a time
   std::int64_t scratch_bytes = 0;
+  void (*pack_quads)(const QuadPack& quads) = nullptr;
 };
 
 struct Kernel {
@@ -81,6 +93,7 @@ struct Kernel {
   void (*multiply)(const PanelProduct& product);
   bool x_in_place = false;       // x is read again and again where it lies, not brought into the scratch first
   std::int64_t block_bytes = 0;  // of a row, which are multiplied with all tokens before the next; 0: the kernel's own
+  std::int64_t streamed_tokens = 0;  // up to so many read each row once, from one end to the other (streams.hpp)
 
   // From so many tokens on a panel's weights are brought into fp32 first, block by block, where a core's second-level
   // cache holds as many bytes; 0 tokens: never.

@@ -186,7 +186,8 @@ constexpr Kernel make_kernel(const char* name, DType dtype) {
                 .scratch_bytes = 0,
                 .multiply = multiply_panel<Policy>,
                 .x_in_place = Policy::in_place,
-                .block_bytes = Policy::k_block * static_cast<std::int64_t>(sizeof(typename Policy::Element))};
+                .block_bytes = Policy::k_block * static_cast<std::int64_t>(sizeof(typename Policy::Element)),
+                .streamed_tokens = Policy::streamed_tokens};
   if constexpr (!Policy::in_place) {
     using Scratch = WidenedScratch<Policy>;
     kernel.scratch_bytes = Scratch::tokens * Scratch::row_bytes;

@@ -69,7 +69,6 @@ void Tokens::prepare(const Chunk& chunk, const Team& team) const {
       kernel_.pack({.x = operands.x + token * stride,
                     .x_stride = stride,
                     .tokens = std::min(kernel_.packed_tokens, operands.tokens - token),
-                    .end = p_.hidden_size,
                     .depth = p_.hidden_size,
                     .packed = packed,
                     .group = group});
@@ -105,14 +104,14 @@ TokensOfX Tokens::x_from(const Chunk& chunk, std::int64_t token) const {
 
 void Tokens::pack_h(const Chunk& chunk, const GroupOfH& h) const {
   const Operands& whole = chunk.whole.operands;
-  kernel_.pack({.x = h.rows,
-                .x_stride = h.stride,
-                .tokens = h.tokens,
-                .begin = h.column,
-                .end = h.column + h.columns,
-                .depth = p_.intermediate_size,
-                .packed = {whole.out, groups(whole.tokens), whole.tokens},
-                .group = (chunk.first + h.token) / kernel_.packed_tokens});
+  kernel_.outer.pack_quads({.values = h.values,
+                            .quad_stride = h.quad_stride,
+                            .tokens = h.tokens,
+                            .begin = h.column,
+                            .end = h.column + h.columns,
+                            .depth = p_.intermediate_size,
+                            .packed = {whole.out, groups(whole.tokens), whole.tokens},
+                            .group = (chunk.first + h.token) / kernel_.packed_tokens});
 }
 
 }  // namespace gatefold::cpu

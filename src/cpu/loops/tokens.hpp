@@ -56,11 +56,11 @@ class Tokens {
   // From a chunk's token `token` on, which is the first of a group.
   TokensOfX x_from(const Chunk& chunk, std::int64_t token) const;
 
-  // Values of h, which is packed: `columns` of them from `column` on, of a group that begins with a chunk's token
-  // `token`.
+  // Values of h, which is packed, as QuadPack has them: `columns` of them from `column` on, of a group that begins with
+  // a chunk's token `token`.
   struct GroupOfH {
-    const std::byte* rows;
-    std::int64_t stride;  // bytes
+    const std::byte* values;
+    std::int64_t quad_stride;  // bytes
     std::int64_t token;
     std::int64_t tokens;
     std::int64_t column;
