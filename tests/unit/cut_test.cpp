@@ -37,11 +37,11 @@ constexpr Kernel avx2_bf16 = kernel_of(2, 4096, 32, 8256, 2 * mib);
 constexpr Kernel portable_bf16 = kernel_of(2, 2048, 64, 4160, 0);
 constexpr Kernel avx2_fp32 = kernel_of(3, 4096, 0, 0, 0);
 
-// With outer products of 64 rows and groups of 12 tokens.
+// With outer products of 64 rows and groups of 6 tokens.
 constexpr Kernel outer_kernel(std::int64_t from, std::int64_t columns) {
   Kernel kernel = kernel_of(6, 4096, 0, 0, 0);
-  kernel.packed_tokens = 12;
-  kernel.outer = {.from = from, .terms = 2048, .rows = 64, .columns = columns, .scratch_bytes = 275456};
+  kernel.packed_tokens = 6;
+  kernel.outer = {.from = from, .terms = 2048, .rows = 64, .columns = columns, .scratch_bytes = 269312};
   return kernel;
 }
 constexpr Kernel avx512_fp32 = outer_kernel(48, 16);

@@ -1,14 +1,19 @@
 #include <gtest/gtest.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include <algorithm>
 #include <iostream>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "core/float16.hpp"
 #include "core/row_stride.hpp"
 #include "cpu/loops/executor.hpp"
+#include "cpu/threads.hpp"
 
 // Outer products against tiles (cpu/loops/executor.cpp), whatever caches this machine has: an executor that is told of
 // Zen 5's caches packs x, and an mlp's h, one that is told of Zen 4's doesn't. Each sum's bits are the same, and those
@@ -34,25 +39,37 @@ std::vector<Kernel> eager_kernels(DType dtype) {
   return kernels;
 }
 
-class Outer : public testing::TestWithParam<DType> {
+// So many threads run what is made from here on; without OpenMP always one.
+void set_threads([[maybe_unused]] int threads) {
+#ifdef _OPENMP
+  omp_set_num_threads(threads);
+#endif
+}
+
+class Outer : public testing::TestWithParam<std::tuple<DType, int>> {
  protected:
+  ~Outer() override { set_threads(before_); }
+
   Outer() {
+    set_threads(std::get<1>(GetParam()));
     const std::uint64_t seed = std::random_device{}();
     std::cout << "seed " << seed << '\n';
     random_.seed(seed);
   }
 
+  static DType dtype() { return std::get<0>(GetParam()); }
+
   Bytes numbers(std::int64_t count) {
     std::normal_distribution<float> normal;
-    Bytes bytes(static_cast<std::size_t>(count * size_of(GetParam())));
-    for (std::int64_t i = 0; i < count; ++i) store(bytes.data(), GetParam(), i, normal(random_));
+    Bytes bytes(static_cast<std::size_t>(count * size_of(dtype())));
+    for (std::int64_t i = 0; i < count; ++i) store(bytes.data(), dtype(), i, normal(random_));
     return bytes;
   }
 
   Problem problem(Op op, std::int64_t hidden_size, std::int64_t intermediate_size) const {
     Problem p;
     p.op = op;
-    p.types = ElementTypes::all(GetParam());
+    p.types = ElementTypes::all(dtype());
     p.layout = Layout{LayoutKind::separate};
     p.hidden_size = p.ld_x = p.ld_gate = p.ld_up = hidden_size;
     p.intermediate_size = p.ld_out = intermediate_size;
@@ -61,8 +78,12 @@ class Outer : public testing::TestWithParam<DType> {
   }
 
   std::mt19937_64 random_;
+
+ private:
+  int before_ = thread_limit();
 };
-INSTANTIATE_TEST_SUITE_P(All, Outer, testing::Values(DType::fp32, DType::bf16));
+INSTANTIATE_TEST_SUITE_P(All, Outer,
+                         testing::Combine(testing::Values(DType::fp32, DType::bf16), testing::Values(1, 2, 7)));
 
 // The workspace holds what workspace_size says, and a canary behind it.
 void run(const Executor& executor, Operands operands, std::int64_t max_tokens) {
@@ -84,8 +105,8 @@ bool all_are(std::byte value, const Bytes& bytes, std::size_t from) {
 constexpr std::int64_t token_counts[]{2, 11, 12, 13, 61, 264, 409, 517, 2060};
 
 TEST_P(Outer, ProductsHaveTheBitsOfTiles) {
-  const std::vector<Kernel> kernels = eager_kernels(GetParam());
-  if (kernels.empty()) GTEST_SKIP() << "no kernel of this machine has outer products of " << to_string(GetParam());
+  const std::vector<Kernel> kernels = eager_kernels(dtype());
+  if (kernels.empty()) GTEST_SKIP() << "no kernel of this machine has outer products of " << to_string(dtype());
   for (const auto& [hidden_size, intermediate_size] : {std::pair{70, 33}, {2100, 130}}) {
     for (const Op op : {Op::gemm, Op::gemm_gated, Op::gate_up}) {
       Problem p = problem(op, hidden_size, intermediate_size);
@@ -99,8 +120,8 @@ TEST_P(Outer, ProductsHaveTheBitsOfTiles) {
         const Bytes x = numbers(tokens * p.ld_x);
         Operands operands{.tokens = tokens, .x = x.data(), .gate = gate.data(), .up = up.data()};
         if (p.biases.gate) operands.gate_bias = biases.data();
-        if (p.biases.up) operands.up_bias = biases.data() + p.intermediate_size * size_of(GetParam());
-        Bytes expected(static_cast<std::size_t>(tokens * p.ld_out * size_of(GetParam())), poison);
+        if (p.biases.up) operands.up_bias = biases.data() + p.intermediate_size * size_of(dtype());
+        Bytes expected(static_cast<std::size_t>(tokens * p.ld_out * size_of(dtype())), poison);
         Bytes out = expected;
         for (const Kernel& kernel : kernels) {
           operands.out = expected.data();
@@ -124,7 +145,7 @@ TEST_P(Outer, ProductsHaveTheBitsOfTiles) {
 // No number of tokens is too many to be asked about.
 TEST_P(Outer, AnyNumberOfTokensIsDescribed) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  for (const Kernel& kernel : eager_kernels(GetParam())) {
+  for (const Kernel& kernel : eager_kernels(dtype())) {
     for (const Op op : {Op::gemm, Op::gate_up}) {
       const auto executor = make_executor(problem(op, 70, 33), kernel, that_pack);
       EXPECT_NE(executor->describe(most).find("outer products"), std::string::npos);
@@ -136,7 +157,7 @@ TEST_P(Outer, AnyNumberOfTokensIsDescribed) {
 // A workspace for many tokens is one for fewer, whose rows of x are copied: 4096 elements lie a multiple of 4 KiB
 // apart.
 TEST_P(Outer, RoomForMoreTokensHoldsFewer) {
-  for (const Kernel* kernel : kernels_for(GetParam())) {
+  for (const Kernel* kernel : kernels_for(dtype())) {
     if (kernel->outer.from == 0) continue;
     for (const Op op : {Op::gemm, Op::gemm_gated, Op::gate_up}) {
       for (const bool in_mlp : {false, true}) {
@@ -158,9 +179,9 @@ TEST_P(Outer, RoomForMoreTokensHoldsFewer) {
 // y by h that passes in the kernel's order, and by h in rows; h takes no more bytes than its rows, and x, packed in y's
 // place where rows are whole lines, no more than y's.
 TEST_P(Outer, AnMlpHasTheBitsOfTiles) {
-  const std::vector<Kernel> kernels = eager_kernels(GetParam());
-  if (kernels.empty()) GTEST_SKIP() << "no kernel of this machine has outer products of " << to_string(GetParam());
-  const std::int64_t line = cache_line_bytes / size_of(GetParam());
+  const std::vector<Kernel> kernels = eager_kernels(dtype());
+  if (kernels.empty()) GTEST_SKIP() << "no kernel of this machine has outer products of " << to_string(dtype());
+  const std::int64_t line = cache_line_bytes / size_of(dtype());
   for (const auto& [hidden_size, intermediate_size] : {std::pair{70, 33}, {130, 2100}, {33, 64}, {2112, 70}}) {
     Problem gate_up = problem(Op::gate_up, hidden_size, intermediate_size);
     gate_up.ld_out = (intermediate_size + line - 1) / line * line;
@@ -176,11 +197,11 @@ TEST_P(Outer, AnMlpHasTheBitsOfTiles) {
         for (const bool own_h : {false, true}) {
           gate_up.own_h = gate_up.has_spare = down.own_h = own_h;
           const Caches& caches = own_h ? that_pack : that_do_not;
-          const auto h_bytes = static_cast<std::size_t>(tokens * gate_up.ld_out * size_of(GetParam()));
-          const auto y_bytes = static_cast<std::size_t>(tokens * down.ld_out * size_of(GetParam()));
+          const auto h_bytes = static_cast<std::size_t>(tokens * gate_up.ld_out * size_of(dtype()));
+          const auto y_bytes = static_cast<std::size_t>(tokens * down.ld_out * size_of(dtype()));
           Bytes h(h_bytes + 64, std::byte{0xff});  // NaN
           // An element off the alignment of words: the place of x is any y's.
-          const auto shift = static_cast<std::size_t>(size_of(GetParam()));
+          const auto shift = static_cast<std::size_t>(size_of(dtype()));
           y[own_h].assign(shift + y_bytes + 64, poison);
           std::byte* const out = y[own_h].data() + shift;
           const auto first = make_executor(gate_up, kernel, caches);
@@ -189,7 +210,7 @@ TEST_P(Outer, AnMlpHasTheBitsOfTiles) {
               tokens);
           EXPECT_TRUE(all_are(std::byte{0xff}, h, h_bytes));
           EXPECT_TRUE(all_are(poison, y[own_h], shift + y_bytes));
-          const bool packed_there = own_h && hidden_size * size_of(GetParam()) % cache_line_bytes == 0;
+          const bool packed_there = own_h && hidden_size * size_of(dtype()) % cache_line_bytes == 0;
           EXPECT_EQ(all_are(poison, y[own_h], 0), !packed_there);
           run(*make_executor(down, kernel, caches), {.tokens = tokens, .x = h.data(), .up = w_down.data(), .out = out},
               tokens);

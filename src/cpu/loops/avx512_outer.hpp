@@ -6,21 +6,20 @@
 //
 //   for each block of k_block elements of the sums
 //     for each 64 rows of weights                     packed: [lane][position][64 rows], in the second-level cache
-//       for each group of 12 tokens                   packed: [lane][position][12 tokens]
-//         for each of 16 lanes                        16 KiB of weights and 3 of x: the first-level cache
-//           for each 6 tokens
-//             for each position: 24 accumulators (+)= weights[lane][position] * x[lane][position]
-//             add to another lane's sums that wait
+//       for each group of 6 tokens                    packed: [lane][position][6 tokens]
+//         for each of 16 lanes                        16 KiB of weights and 1.5 of x
+//           for each position: 24 accumulators (+)= weights[lane][position] * x[lane][position]
+//           add to another lane's sums that wait
 //
 // A tile holds the 16 lanes of a sum in one vector, and folds it at the end of every block. Here a vector holds one
 // lane of 16 rows' sums. The same products are added in the same order, and then the lanes in the order of the fold, so
-// that a sum has the same bits either way. But nothing is shuffled in the loops, weights come from the second-level
-// cache for 12 tokens, not for 6, and x in one run of memory (docs/kernels/cpu.md).
+// that a sum has the same bits either way. But nothing is shuffled in the loops, and weights and x come in one run of
+// memory each (docs/kernels/cpu.md).
 namespace gatefold::cpu {
 namespace {
 
 constexpr int outer_vectors = 4;
-constexpr int outer_tokens = 6;
+constexpr int outer_tokens = static_cast<int>(outer_group);
 constexpr std::int64_t fold_levels = 4;  // of 16 lanes
 
 using OuterSums = __m512[outer_tokens][outer_vectors];
@@ -40,8 +39,8 @@ struct Asked {
   std::int64_t bytes;
 };
 
-// One lane of 64 rows' sums with 6 tokens of a group's `stride`. If there are fewer, the sums of the others are of what
-// lies behind them, and go nowhere.
+// One lane of 64 rows' sums with a group's tokens, `stride` of them. If they are fewer than 6, the sums of the others
+// are of what lies behind them, and go nowhere.
 template <class Policy>
 GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::int64_t stride, std::int64_t positions,
                                  const Asked& asked, OuterSums& sums) {
@@ -194,19 +193,15 @@ template <class Policy>
 GATEFOLD_LOOP void multiply_group(const float* weights, const AnyFloat* x, std::int64_t positions, float* waiting,
                                   const OuterOut& out, ComingRows& coming) {
   for (int lane = 0; lane < outer_lanes; ++lane) {
-    for (std::int64_t token = 0; token < out.tokens; token += outer_tokens) {
-      float* mine = waiting + token / outer_tokens * fold_levels * outer_sums_floats;
-      OuterSums sums;
-      multiply_lane<Policy>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens + token,
-                            out.tokens, positions, coming.take(), sums);
-      int level = 0;
-      for (; (lane >> level & 1) != 0; ++level) add_waiting(sums, mine + level * outer_sums_floats);
-      if (level < fold_levels) {
-        leave_waiting(sums, mine + level * outer_sums_floats);
-      } else {
-        add_to_panel(sums,
-                     {out.sums + token * tile_rows_of, out.quad_stride, out.quads, out.tokens - token, out.first});
-      }
+    OuterSums sums;
+    multiply_lane<Policy>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens, out.tokens,
+                          positions, coming.take(), sums);
+    int level = 0;
+    for (; (lane >> level & 1) != 0; ++level) add_waiting(sums, waiting + level * outer_sums_floats);
+    if (level < fold_levels) {
+      leave_waiting(sums, waiting + level * outer_sums_floats);
+    } else {
+      add_to_panel(sums, out);
     }
   }
 }
@@ -214,7 +209,7 @@ GATEFOLD_LOOP void multiply_group(const float* weights, const AnyFloat* x, std::
 // The scratch: packed weights, then the sums that wait.
 template <class Policy>
 constexpr std::int64_t packed_weights_floats = outer_lanes * weights_lane(positions_of<Policy>(Policy::k_block));
-constexpr std::int64_t waiting_floats = outer_group / outer_tokens * fold_levels * outer_sums_floats;
+constexpr std::int64_t waiting_floats = fold_levels * outer_sums_floats;
 
 // 64 rows of a panel, or the last ones, with all tokens in one block.
 template <class Policy>

@@ -7,7 +7,7 @@
 // pairs, by the lane of a tile's vectors that a word falls in, and by its position among those of its lane:
 //
 //   weights  [16 lanes][positions][64 rows]                         of one block of k, made anew for each 64 rows
-//   x        [blocks][groups][16 lanes][positions][12 tokens]       once for a run; the last group has what is left
+//   x        [blocks][groups][16 lanes][positions][6 tokens]        once for a run; the last group has what is left
 namespace gatefold::cpu {
 namespace {
 

@@ -6,38 +6,38 @@
 // quad, and those of the next token behind them.
 //
 //   quads, bf16   [t0: 0 1][t1: 0 1][t2: 0 1] ..  words of 32 bits, two to a quad (fp32: four)
-//   packed        lane of word 0: [t0][t1][t2] .. 12 tokens     lane of word 1: [t0][t1][t2] ..
+//   packed        lane of word 0: [t0][t1][t2] .. 6 tokens      lane of word 1: [t0][t1][t2] ..
 //
-// So every word of a group's quads is one choice from two vectors of them, or three.
+// So a word of all of a group's quads is one choice from a vector of them, or two.
 namespace gatefold::cpu {
 namespace {
 
 template <class Policy>
 constexpr int quad_words = static_cast<int>(sizeof(typename Policy::Element));
 
-// The quads of a group's tokens, side by side.
+// The quads of a group's tokens, side by side: in bf16 12 words, in fp32 24.
 template <class Policy>
 struct Quads {
   static constexpr int vectors = (static_cast<int>(outer_group) * quad_words<Policy> + 15) / 16;
+  static_assert(vectors <= 2);
 
   __m512i words[vectors];
 
   GATEFOLD_LOOP Quads(const std::byte* values, std::int64_t tokens) {
     const std::uint64_t there = (std::uint64_t{1} << (tokens * quad_words<Policy>)) - 1U;
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (int i = 0; i < vectors; ++i) {
-      words[i] = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(there >> (16 * i)), values + 64 * i);
+      words[i] = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(there >> (16 * i)), values + std::int64_t{64} * i);
     }
   }
 
   // A word of each token.
   GATEFOLD_LOOP __m512i word(int w) const {
-    const __m512i tokens = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 0, 0, 0);
+    const __m512i tokens = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m512i at = _mm512_add_epi32(_mm512_mullo_epi32(tokens, _mm512_set1_epi32(quad_words<Policy>)),
                                         _mm512_set1_epi32(w));  // a constant, once w is
-    const __m512i first = _mm512_permutex2var_epi32(words[0], at, words[1]);
-    if constexpr (vectors == 2) return first;
-    return _mm512_mask_permutexvar_epi32(first, 0x0f00, at, words[vectors - 1]);
+    if constexpr (vectors == 1) return _mm512_permutexvar_epi32(at, words[0]);
+    return _mm512_permutex2var_epi32(words[0], at, words[vectors - 1]);
   }
 };
 
@@ -50,7 +50,7 @@ GATEFOLD_LOOP __m512i first_elements(__m512i word, std::int64_t elements) {
 }
 
 // A step's quads, of which `count` elements are there, and zeros follow. Packed lines come from memory as a rule, so
-// those of the group after the next, `ahead` floats on, are asked for meanwhile.
+// those of the fourth group from here, `ahead` floats on, are asked for meanwhile.
 template <class Policy>
 GATEFOLD_LOOP void pack_quads_of_step(const QuadPack& p, const std::byte* values, std::int64_t count, float* out,
                                       std::int64_t lane_stride, std::int64_t ahead) {
@@ -77,7 +77,7 @@ void pack_quads(const QuadPack& p) {
     const Block block = block_from<Policy>(k / Policy::k_block * Policy::k_block, p.depth);
     float* to = packed_group_at<Policy>(p.packed, block, p.group) + (k - block.begin) / Policy::step * p.tokens;
     pack_quads_of_step<Policy>(p, values, p.end - k, to, positions_of<Policy>(block.count) * p.tokens,
-                               2 * outer_group * token_floats<Policy>(block));
+                               4 * outer_group * token_floats<Policy>(block));
   }
 }
 

@@ -45,6 +45,12 @@ std::int64_t token_limit(const Problem& p) {
 
 namespace {
 
+// Panel number i of so many where threads that claim panels in turn are to be far apart: each has a part of them.
+std::int64_t panel_apart(std::int64_t i, std::int64_t panels, std::int64_t threads) {
+  const std::int64_t part = i % threads;
+  return part * (panels / threads) + std::min(part, panels % threads) + i / threads;
+}
+
 // A token's values, four columns of `bytes` at a time, each four so many tokens' further on.
 template <std::int64_t bytes>
 void copy_quads(const std::byte* values, std::int64_t tokens, std::int64_t columns, std::byte* out) {
@@ -158,7 +164,10 @@ class LoopsExecutor final : public Executor {
     const Packing packing = chunk.whole.packing;
     const Division division = cut_.divide(chunk_tokens, packing);
     const auto item = [&](std::int64_t i) {
-      const std::int64_t column = i % division.panels * division.rows;
+      // Neighbouring columns of h share lines where it is packed, and two threads would write them by turns.
+      const std::int64_t in_turn = i % division.panels;
+      const std::int64_t panel = packing.out ? panel_apart(in_turn, division.panels, team.size) : in_turn;
+      const std::int64_t column = panel * division.rows;
       const std::int64_t token = i / division.panels * division.tokens;
       const std::int64_t columns = std::min(division.rows, p_.intermediate_size - column);
       const std::int64_t tokens = std::min(division.tokens, chunk_tokens - token);

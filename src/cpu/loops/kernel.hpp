@@ -19,7 +19,7 @@ constexpr std::int64_t most_rows = 128;    // of a panel
 constexpr std::int64_t most_sums = 69632;  // of both halves; 272 KiB stay in the second-level cache
 
 // Tokens of a group of outer products (OuterProducts).
-constexpr std::int64_t outer_group = 12;
+constexpr std::int64_t outer_group = 6;
 
 // x as a kernel packs it: blocks of k, each with all groups of tokens one after the other, so that the tokens of a
 // panel lie together in every block.
