@@ -1,17 +1,22 @@
 // A whole gated MLP for few tokens, in CUDA graphs that go through several layers' weights, so that these come from
 // memory: by cuBLASLt (tuned) with act_and_mul between its products, by Gatefold, and merely reading the weights, in
 // rounds. A table goes to stdout, rows as JSON to the file named by --json.
-//     bench_decode [--json FILE] [--rounds N] [--model NAME | --sizes DxF] [--tokens N,N...]
-//                  [--implementation NAME,NAME...]
+//     bench_decode [--json FILE] [--rounds N] [--milliseconds N] [--model NAME | --sizes DxF] [--tokens N,N...]
+//                  [--implementation NAME,NAME...] [--kernels gemm | gate_up] [--within X]
 // --implementation: each is forced for both products, or by "gate_up=NAME" or "gemm=NAME" for one (GATEFOLD_IMPL), and
 // by both of these with a + between; "" is the library's own choice, batch-invariant that of a plan by which a row's
 // bits hang on nothing but the row.
+// --kernels: every kernel that can take this product is forced for it, and those that take at most X (1.08) times as
+// long as the fastest in two short rounds are measured. Whether the choice is right where the chip has settled at its
+// 700 W: --milliseconds 100.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <gatefold/gatefold.hpp>
+#include <limits>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -129,8 +134,81 @@ struct Row {
   double reading;       // the time of reading the weights alone / this one's
 };
 
+// "PRODUCT=IMPLEMENTATION:KERNEL" of all that can take an mlp's product.
+std::vector<std::string> kernels_of(const Model& m, const std::string& product) {
+  const bool second = product == "gemm";
+  if (!second && product != "gate_up")
+    throw std::invalid_argument("--kernels: \"" + product + "\", not gemm or gate_up");
+  const gatefold_op op = second ? GATEFOLD_OP_GEMM : GATEFOLD_OP_GATE_UP;
+  const Plan plan(second ? desc_of(op, m.intermediate_size, m.hidden_size)
+                         : desc_of(op, m.hidden_size, m.intermediate_size));
+  std::vector<std::string> names;
+  for (int i = 0; const char* implementation = gatefold_implementation_name(op, GATEFOLD_DEVICE_CUDA, i); ++i) {
+    for (const std::string& kernel : plan.kernels(implementation)) {
+      names.emplace_back(product).append("=").append(implementation).append(":").append(kernel);
+    }
+  }
+  return names;
+}
+
+// Gatefold's ways, and the buffers that their graphs hold on to.
+class Ways {
+ public:
+  Ways(const Model& m, const Tensors& t, std::int64_t tokens) : model_(m), tensors_(t), tokens_(tokens) {}
+
+  Provider of(const std::string& implementation) {
+    const Ours& way = *ours_.emplace_back(std::make_unique<const Ours>(model_, tokens_, implementation));
+    const std::string name = implementation.empty()              ? "gatefold"
+                             : implementation == batch_invariant ? "gatefold, batch-invariant"
+                                                                 : implementation;
+    return through_layers(name, tensors_.layers, [&](const Layer& layer, cudaStream_t stream) {
+      way.enqueue(tensors_, layer, tokens_, stream);
+    });
+  }
+
+  // Of the product's kernels those that come within `within` times the fastest.
+  std::vector<Provider> of_kernels(const std::string& product, double within) {
+    std::vector<Provider> all;
+    for (const std::string& kernel : kernels_of(model_, product)) {
+      if (can_run(kernel)) all.push_back(of(kernel));
+    }
+    const std::vector<Timing> timings = time_in_rounds(all, {2, 2.0});
+    double best = std::numeric_limits<double>::infinity();
+    for (const Timing& timing : timings) best = std::min(best, median(timing.microseconds));
+    std::vector<Provider> near;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (median(timings[i].microseconds) <= within * best) near.push_back(all[i]);
+    }
+    return near;
+  }
+
+ private:
+  // Not every kernel takes every number of tokens, and what fails may not be captured.
+  bool can_run(const std::string& implementation) const {
+    try {
+      Ours(model_, tokens_, implementation).enqueue(tensors_, tensors_.layers[0], tokens_, nullptr);
+      require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  const Model& model_;
+  const Tensors& tensors_;
+  std::int64_t tokens_;
+  std::vector<std::unique_ptr<const Ours>> ours_;
+};
+
+struct Options {
+  std::vector<std::string> implementations;
+  std::string kernels;  // of which product, "" of none
+  double within = 1.08;
+  RoundOptions rounds{9, 20.0};
+};
+
 std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors& t, std::int64_t tokens,
-                         const std::vector<std::string>& implementations, const RoundOptions& options) {
+                         const Options& options) {
   Unfused unfused(library, m, tokens);
   unfused.tune(t);
   std::vector<Provider> providers;
@@ -141,16 +219,12 @@ std::vector<Row> measure(const CublasLt& library, const Model& m, const Tensors&
     read_weights(layer.gate_up.get(), layer.gate_up.bytes(), t.sink.get(), stream);
     read_weights(layer.down.get(), layer.down.bytes(), t.sink.get(), stream);
   }));
-  std::vector<std::unique_ptr<const Ours>> ours;  // whose workspaces the graphs hold on to
-  for (const std::string& implementation : implementations) {
-    const Ours& way = *ours.emplace_back(std::make_unique<const Ours>(m, tokens, implementation));
-    const std::string name = implementation.empty()              ? "gatefold"
-                             : implementation == batch_invariant ? "gatefold, batch-invariant"
-                                                                 : implementation;
-    providers.push_back(through_layers(
-        name, t.layers, [&](const Layer& layer, cudaStream_t stream) { way.enqueue(t, layer, tokens, stream); }));
+  Ways ways(m, t, tokens);
+  for (const std::string& implementation : options.implementations) providers.push_back(ways.of(implementation));
+  if (!options.kernels.empty()) {
+    for (Provider& provider : ways.of_kernels(options.kernels, options.within)) providers.push_back(provider);
   }
-  const std::vector<Timing> timings = time_in_rounds(providers, options);
+  const std::vector<Timing> timings = time_in_rounds(providers, options.rounds);
   std::vector<Row> rows;
   for (const Timing& timing : timings) {
     rows.push_back({&m, tokens, timing.name, median(timing.microseconds) / m.layers(),
@@ -173,11 +247,14 @@ void run(int argc, char** argv) {
   std::string sizes;
   std::string tokens = "1,2,4,8,16,32,64";
   std::string implementations;
-  RoundOptions options{9, 20.0};
-  parse_options(argc, argv, 1,
-                {text_option("--json", json), text_option("--model", model), text_option("--sizes", sizes),
-                 text_option("--tokens", tokens), text_option("--implementation", implementations),
-                 count_option("--rounds", options.rounds, 1)});
+  Options options;
+  parse_options(
+      argc, argv, 1,
+      {text_option("--json", json), text_option("--model", model), text_option("--sizes", sizes),
+       text_option("--tokens", tokens), text_option("--implementation", implementations),
+       text_option("--kernels", options.kernels), time_option("--within", options.within),
+       time_option("--milliseconds", options.rounds.milliseconds), count_option("--rounds", options.rounds.rounds, 1)});
+  options.implementations = parts_of(implementations);
   const std::vector<Model> models = chosen_models(model, sizes);
   std::vector<std::int64_t> counts;
   for (const std::string& count : parts_of(tokens)) counts.push_back(whole_number("--tokens", count, 1));
@@ -187,7 +264,7 @@ void run(int argc, char** argv) {
   for (const Model& m : models) {
     const Tensors tensors(m, *std::ranges::max_element(counts));
     for (const std::int64_t count : counts) {
-      for (const Row& r : measure(library, m, tensors, count, parts_of(implementations), options)) {
+      for (const Row& r : measure(library, m, tensors, count, options)) {
         std::printf("| %s | %lld | %s | %.2f | %.3f | %.3f |\n", m.name.c_str(), static_cast<long long>(r.tokens),
                     r.way.c_str(), r.microseconds, r.ratio, r.reading);
         rows.push_back(r);
