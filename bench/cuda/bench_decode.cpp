@@ -18,6 +18,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cublaslt.hpp"
@@ -137,8 +138,6 @@ struct Row {
 // "PRODUCT=IMPLEMENTATION:KERNEL" of all that can take an mlp's product.
 std::vector<std::string> kernels_of(const Model& m, const std::string& product) {
   const bool second = product == "gemm";
-  if (!second && product != "gate_up")
-    throw std::invalid_argument("--kernels: \"" + product + "\", not gemm or gate_up");
   const gatefold_op op = second ? GATEFOLD_OP_GEMM : GATEFOLD_OP_GATE_UP;
   const Plan plan(second ? desc_of(op, m.intermediate_size, m.hidden_size)
                          : desc_of(op, m.hidden_size, m.intermediate_size));
@@ -157,20 +156,14 @@ class Ways {
   Ways(const Model& m, const Tensors& t, std::int64_t tokens) : model_(m), tensors_(t), tokens_(tokens) {}
 
   Provider of(const std::string& implementation) {
-    const Ours& way = *ours_.emplace_back(std::make_unique<const Ours>(model_, tokens_, implementation));
-    const std::string name = implementation.empty()              ? "gatefold"
-                             : implementation == batch_invariant ? "gatefold, batch-invariant"
-                                                                 : implementation;
-    return through_layers(name, tensors_.layers, [&](const Layer& layer, cudaStream_t stream) {
-      way.enqueue(tensors_, layer, tokens_, stream);
-    });
+    return provider(implementation, std::make_unique<const Ours>(model_, tokens_, implementation));
   }
 
   // Of the product's kernels those that come within `within` times the fastest.
   std::vector<Provider> of_kernels(const std::string& product, double within) {
     std::vector<Provider> all;
     for (const std::string& kernel : kernels_of(model_, product)) {
-      if (can_run(kernel)) all.push_back(of(kernel));
+      if (auto ours = that_runs(kernel)) all.push_back(provider(kernel, std::move(ours)));
     }
     const std::vector<Timing> timings = time_in_rounds(all, {2, 2.0});
     double best = std::numeric_limits<double>::infinity();
@@ -183,14 +176,25 @@ class Ways {
   }
 
  private:
-  // Not every kernel takes every number of tokens, and what fails may not be captured.
-  bool can_run(const std::string& implementation) const {
+  Provider provider(const std::string& implementation, std::unique_ptr<const Ours> ours) {
+    const Ours& way = *ours_.emplace_back(std::move(ours));
+    const std::string name = implementation.empty()              ? "gatefold"
+                             : implementation == batch_invariant ? "gatefold, batch-invariant"
+                                                                 : implementation;
+    return through_layers(name, tensors_.layers, [&](const Layer& layer, cudaStream_t stream) {
+      way.enqueue(tensors_, layer, tokens_, stream);
+    });
+  }
+
+  // Not every kernel takes every number of tokens: then null. What fails may not be captured.
+  std::unique_ptr<const Ours> that_runs(const std::string& kernel) const {
     try {
-      Ours(model_, tokens_, implementation).enqueue(tensors_, tensors_.layers[0], tokens_, nullptr);
+      auto ours = std::make_unique<const Ours>(model_, tokens_, kernel);
+      ours->enqueue(tensors_, tensors_.layers[0], tokens_, nullptr);
       require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-      return true;
+      return ours;
     } catch (const Error&) {
-      return false;
+      return nullptr;
     }
   }
 
@@ -254,6 +258,9 @@ void run(int argc, char** argv) {
        text_option("--tokens", tokens), text_option("--implementation", implementations),
        text_option("--kernels", options.kernels), time_option("--within", options.within),
        time_option("--milliseconds", options.rounds.milliseconds), count_option("--rounds", options.rounds.rounds, 1)});
+  if (!options.kernels.empty() && options.kernels != "gemm" && options.kernels != "gate_up") {
+    throw std::invalid_argument("--kernels: \"" + options.kernels + "\" is neither gemm nor gate_up");
+  }
   options.implementations = parts_of(implementations);
   const std::vector<Model> models = chosen_models(model, sizes);
   std::vector<std::int64_t> counts;

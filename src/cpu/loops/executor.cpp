@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/arithmetic.hpp"
-#include "core/row_stride.hpp"
 #include "cpu/cpu_info.hpp"
 #include "cpu/loops/bias.hpp"
 #include "cpu/loops/cut.hpp"
