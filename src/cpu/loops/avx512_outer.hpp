@@ -19,11 +19,12 @@ namespace gatefold::cpu {
 namespace {
 
 constexpr int outer_vectors = 4;
-constexpr int outer_tokens = static_cast<int>(outer_group);
 constexpr std::int64_t fold_levels = 4;  // of 16 lanes
 
-using OuterSums = __m512[outer_tokens][outer_vectors];
-constexpr std::int64_t outer_sums_floats = std::int64_t{outer_tokens} * outer_vectors * 16;
+// Of a group: 6 tokens, or the 2 or 4 that hold what is left for the last one.
+template <int tokens>
+using OuterSums = __m512[tokens][outer_vectors];
+constexpr std::int64_t outer_sums_floats = outer_group * outer_vectors * 16;
 
 template <class Policy>
 GATEFOLD_LOOP typename Policy::Operand operand_of(__m512 words) {
@@ -39,13 +40,13 @@ struct Asked {
   std::int64_t bytes;
 };
 
-// One lane of 64 rows' sums with a group's tokens, `stride` of them. If they are fewer than 6, the sums of the others
-// are of what lies behind them, and go nowhere.
-template <class Policy>
+// One lane of 64 rows' sums with a group's tokens, `stride` of them. If `tokens` are one more, the last one's sums are
+// of what lies behind them, and go nowhere.
+template <class Policy, int tokens>
 GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::int64_t stride, std::int64_t positions,
-                                 const Asked& asked, OuterSums& sums) {
+                                 const Asked& asked, OuterSums<tokens>& sums) {
 #pragma GCC unroll 8
-  for (int t = 0; t < outer_tokens; ++t) {
+  for (int t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
     for (int v = 0; v < outer_vectors; ++v) sums[t][v] = _mm512_setzero_ps();
   }
@@ -62,7 +63,7 @@ GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::i
     for (int v = 0; v < outer_vectors; ++v)
       rows[v] = operand_of<Policy>(_mm512_load_ps(weights + std::int64_t{v} * 16));
 #pragma GCC unroll 8
-    for (int t = 0; t < outer_tokens; ++t) {
+    for (int t = 0; t < tokens; ++t) {
       const auto factor = operand_of<Policy>(_mm512_set1_ps(x[t]));
 #pragma GCC unroll 4
       for (int v = 0; v < outer_vectors; ++v) sums[t][v] = Policy::multiply_add(rows[v], factor, sums[t][v]);
@@ -70,9 +71,10 @@ GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::i
   }
 }
 
-GATEFOLD_LOOP void add_waiting(OuterSums& sums, const float* waiting) {
+template <int tokens>
+GATEFOLD_LOOP void add_waiting(OuterSums<tokens>& sums, const float* waiting) {
 #pragma GCC unroll 8
-  for (int t = 0; t < outer_tokens; ++t) {
+  for (int t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
     for (int v = 0; v < outer_vectors; ++v) {
       sums[t][v] = _mm512_add_ps(_mm512_load_ps(waiting + std::int64_t{t * outer_vectors + v} * 16), sums[t][v]);
@@ -80,9 +82,10 @@ GATEFOLD_LOOP void add_waiting(OuterSums& sums, const float* waiting) {
   }
 }
 
-GATEFOLD_LOOP void leave_waiting(const OuterSums& sums, float* waiting) {
+template <int tokens>
+GATEFOLD_LOOP void leave_waiting(const OuterSums<tokens>& sums, float* waiting) {
 #pragma GCC unroll 8
-  for (int t = 0; t < outer_tokens; ++t) {
+  for (int t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
     for (int v = 0; v < outer_vectors; ++v) {
       _mm512_store_ps(waiting + std::int64_t{t * outer_vectors + v} * 16, sums[t][v]);
@@ -109,24 +112,25 @@ GATEFOLD_LOOP void add_quad(const OuterOut& out, __m512 sums, std::int64_t quad,
 }
 
 // 16 rows of four tokens, or of two, become 4 rows of each, four times.
-template <int tokens>
-GATEFOLD_LOOP void add_turned(const OuterSums& sums, int token, std::int64_t v, const OuterOut& out) {
-  const int c = token + tokens - 2;
+template <int turned, int tokens>
+GATEFOLD_LOOP void add_turned(const OuterSums<tokens>& sums, int token, std::int64_t v, const OuterOut& out) {
+  const int c = token + turned - 2;
   const __m512 ab_low = _mm512_shuffle_f32x4(sums[token][v], sums[token + 1][v], 0x44);
   const __m512 ab_high = _mm512_shuffle_f32x4(sums[token][v], sums[token + 1][v], 0xee);
   const __m512 cd_low = _mm512_shuffle_f32x4(sums[c][v], sums[c + 1][v], 0x44);
   const __m512 cd_high = _mm512_shuffle_f32x4(sums[c][v], sums[c + 1][v], 0xee);
-  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0x88), v * 4, token, tokens);
-  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0xdd), v * 4 + 1, token, tokens);
-  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0x88), v * 4 + 2, token, tokens);
-  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0xdd), v * 4 + 3, token, tokens);
+  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0x88), v * 4, token, turned);
+  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0xdd), v * 4 + 1, token, turned);
+  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0x88), v * 4 + 2, token, turned);
+  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0xdd), v * 4 + 3, token, turned);
 }
 
-GATEFOLD_LOOP void add_to_panel(const OuterSums& sums, const OuterOut& out) {
+template <int tokens>
+GATEFOLD_LOOP void add_to_panel(const OuterSums<tokens>& sums, const OuterOut& out) {
 #pragma GCC unroll 4
   for (std::int64_t v = 0; v < outer_vectors; ++v) {
-    add_turned<4>(sums, 0, v, out);
-    add_turned<2>(sums, 4, v, out);
+    if constexpr (tokens >= 4) add_turned<4>(sums, 0, v, out);
+    if constexpr (tokens != 4) add_turned<2>(sums, tokens - 2, v, out);
   }
 }
 
@@ -183,19 +187,19 @@ GATEFOLD_LOOP ComingRows coming_after(const PanelProduct& p, std::int64_t row, c
           left < outer_rows ? left : outer_rows,
           next.begin * size,
           next.count * size,
-          (p.tokens + outer_tokens - 1) / outer_tokens * outer_lanes,
+          (p.tokens + outer_group - 1) / outer_group * outer_lanes,
           p.scratch};
 }
 
 // 64 rows of packed weights with a group of x. Sums wait where the bits of the count of lanes say that the other half
 // of their pair is still to come.
-template <class Policy>
-GATEFOLD_LOOP void multiply_group(const float* weights, const AnyFloat* x, std::int64_t positions, float* waiting,
-                                  const OuterOut& out, ComingRows& coming) {
+template <class Policy, int tokens>
+void multiply_group(const float* weights, const AnyFloat* x, std::int64_t positions, float* waiting,
+                    const OuterOut& out, ComingRows& coming) {
   for (int lane = 0; lane < outer_lanes; ++lane) {
-    OuterSums sums;
-    multiply_lane<Policy>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens, out.tokens,
-                          positions, coming.take(), sums);
+    OuterSums<tokens> sums;
+    multiply_lane<Policy, tokens>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens,
+                                  out.tokens, positions, coming.take(), sums);
     int level = 0;
     for (; (lane >> level & 1) != 0; ++level) add_waiting(sums, waiting + level * outer_sums_floats);
     if (level < fold_levels) {
@@ -224,8 +228,15 @@ void multiply_outer_rows(const PanelProduct& p, std::int64_t row, const Block& b
     const std::int64_t left = p.tokens - token;
     const OuterOut out{p.sums + row * p.tokens + token * tile_rows_of, p.tokens * tile_rows_of,
                        (p.row_count - row) / tile_rows_of, left < outer_group ? left : outer_group, block.begin == 0};
-    multiply_group<Policy>(weights, packed_group_at<Policy>(p.packed, block, p.group + token / outer_group),
-                           positions_of<Policy>(block.count), waiting, out, coming);
+    const AnyFloat* x = packed_group_at<Policy>(p.packed, block, p.group + token / outer_group);
+    const std::int64_t positions = positions_of<Policy>(block.count);
+    if (left > 4) {
+      multiply_group<Policy, 6>(weights, x, positions, waiting, out, coming);
+    } else if (left > 2) {
+      multiply_group<Policy, 4>(weights, x, positions, waiting, out, coming);
+    } else {
+      multiply_group<Policy, 2>(weights, x, positions, waiting, out, coming);
+    }
   }
 }
 
@@ -242,7 +253,7 @@ void multiply_outer_panel(const PanelProduct& p) {
 // `from`: the tokens from which packing pays, where a sum has 2048 terms or more.
 template <class Policy>
 constexpr Kernel make_outer_kernel(const char* name, DType dtype, std::int64_t from) {
-  static_assert(Policy::in_place && Policy::parts == 1 && Policy::tile_tokens == outer_tokens);
+  static_assert(Policy::in_place && Policy::parts == 1 && Policy::tile_tokens == outer_group);
   Kernel kernel = make_kernel<Policy>(name, dtype);
   kernel.multiply = multiply_outer_panel<Policy>;
   kernel.packed_tokens = outer_group;
