@@ -15,6 +15,7 @@ PORTABLE = "*loops_portable*"
 VECTOR = "*vector*"
 BIAS = "*Bias*"
 OUTER = "*Outer*"  # whatever caches the machine has
+MEMORY_END = "*MemoryEnd*composed*"
 PANEL = "*Panel*"  # by every kernel, with weights widened or not, whatever caches the machine has
 
 BUGS = [
@@ -140,25 +141,25 @@ BUGS = [
     Bug("outer products", "take a step's later quads for the first", "src/cpu/loops/avx512_outer_quads.hpp",
         "    values += p.quad_stride;\n", "    if (first == 0) values += p.quad_stride;\n", OUTER),
     Bug("outer products", "take the last group for a whole one", "src/cpu/loops/avx512_outer.hpp",
-        "left < outer_group ? left : outer_group, block.begin == 0", "outer_group, block.begin == 0", OUTER),
+        "        left, [&]<int tokens>() { multiply_group", "        outer_group, [&]<int tokens>() { multiply_group", OUTER),
     Bug("outer products", "add each block of a sum to nothing", "src/cpu/loops/avx512_outer.hpp",
-        "left < outer_group ? left : outer_group, block.begin == 0", "left < outer_group ? left : outer_group, true",
-        OUTER),
+        "/ tile_rows_of, block.begin == 0};", "/ tile_rows_of, true};", OUTER),
     Bug("outer products", "forget sums that wait", "src/cpu/loops/avx512_outer.hpp",
         "for (; (lane >> level & 1) != 0; ++level) add_waiting", "for (; (lane >> level & 1) != 0; ++level) if (level < 3) add_waiting",
         OUTER),
     Bug("outer products", "give four rows those of the four before", "src/cpu/loops/avx512_outer.hpp",
         "_mm512_shuffle_f32x4(ab_high, cd_high, 0xdd)", "_mm512_shuffle_f32x4(ab_high, cd_high, 0x88)", OUTER),
-    Bug("outer products", "give the third and fourth of six tokens their neighbours' sums", "src/cpu/loops/avx512_outer.hpp",
-        "const int c = token + turned - 2;", "const int c = turned == 4 ? 1 : 4;", OUTER),
-    Bug("outer products", "multiply four of the last group's five tokens", "src/cpu/loops/avx512_outer.hpp",
-        "if (left > 4) {", "if (left > 5) {", OUTER),
-    Bug("outer products", "multiply two of the last group's three tokens", "src/cpu/loops/avx512_outer.hpp",
-        "} else if (left > 2) {", "} else if (left > 3) {", OUTER),
+    Bug("outer products", "give the third and fourth of a group's tokens their neighbours' sums", "src/cpu/loops/avx512_outer.hpp",
+        "third = turned > 2 ? first + 2 : first;", "third = first;", OUTER),
+    Bug("outer products", "leave out the last of three tokens", "src/cpu/loops/avx512_outer.hpp",
+        "turned = tokens - first < 4 ? tokens - first : 4;", "turned = tokens == 3 ? 2 : tokens - first < 4 ? tokens - first : 4;", OUTER),
     Bug("outer products", "give the last two tokens the sums of the two before", "src/cpu/loops/avx512_outer.hpp",
-        "add_turned<2>(sums, tokens - 2, v, out)", "add_turned<2>(sums, tokens > 2 ? tokens - 4 : 0, v, out)", OUTER),
+        "if constexpr (tokens > 4) add_turned<4>", "if constexpr (tokens > 4) add_turned<(tokens > 5 ? 2 : 4)>", OUTER),
+    Bug("outer products", "read the word behind the last token", "src/cpu/loops/avx512_outer.hpp",
+        "rows_ahead += asked.bytes;", "rows_ahead += asked.bytes + (x[tokens] == 12345.0F ? 1 : 0);",
+        MEMORY_END),
     Bug("outer products", "write rows that are not there", "src/cpu/loops/avx512_outer.hpp",
-        "if (quad >= out.quads ||", "if (quad > out.quads ||", OUTER),
+        "if (quad >= out.quads) return;", "if (quad > out.quads) return;", OUTER),
     Bug("outer products", "keep the weights of the first 64 rows", "src/cpu/loops/avx512_outer.hpp",
         "  pack_rows<Policy>(rows, block, weights);", "  if (row == 0) pack_rows<Policy>(rows, block, weights);", OUTER),
     Bug("outer products", "begin every chunk with the first groups of h", "src/cpu/loops/tokens.cpp",

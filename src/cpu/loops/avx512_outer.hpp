@@ -21,7 +21,7 @@ namespace {
 constexpr int outer_vectors = 4;
 constexpr std::int64_t fold_levels = 4;  // of 16 lanes
 
-// Of a group: 6 tokens, or the 2 or 4 that hold what is left for the last one.
+// Of a group: 6 tokens, or what is left for the last one.
 template <int tokens>
 using OuterSums = __m512[tokens][outer_vectors];
 constexpr std::int64_t outer_sums_floats = outer_group * outer_vectors * 16;
@@ -40,11 +40,10 @@ struct Asked {
   std::int64_t bytes;
 };
 
-// One lane of 64 rows' sums with a group's tokens, `stride` of them. If `tokens` are one more, the last one's sums are
-// of what lies behind them, and go nowhere.
+// One lane of 64 rows' sums with a group's tokens. Nothing behind them is read: packed x may end where its memory ends.
 template <class Policy, int tokens>
-GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::int64_t stride, std::int64_t positions,
-                                 const Asked& asked, OuterSums<tokens>& sums) {
+GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::int64_t positions, const Asked& asked,
+                                 OuterSums<tokens>& sums) {
 #pragma GCC unroll 8
   for (int t = 0; t < tokens; ++t) {
 #pragma GCC unroll 4
@@ -52,9 +51,9 @@ GATEFOLD_LOOP void multiply_lane(const float* weights, const AnyFloat* x, std::i
   }
   // The next group's x is asked for meanwhile: it comes from memory, and the processor's own fetch begins anew with
   // every page.
-  const AnyFloat* next = x + outer_lanes * positions * stride;
+  const AnyFloat* next = x + outer_lanes * positions * tokens;
   const std::byte* rows_ahead = asked.from;
-  for (std::int64_t i = 0; i < positions; ++i, x += stride, next += stride, weights += outer_rows) {
+  for (std::int64_t i = 0; i < positions; ++i, x += tokens, next += tokens, weights += outer_rows) {
     __builtin_prefetch(next, 0, 2);
     __builtin_prefetch(rows_ahead, 0, 2);
     rows_ahead += asked.bytes;
@@ -93,44 +92,47 @@ GATEFOLD_LOOP void leave_waiting(const OuterSums<tokens>& sums, float* waiting) 
   }
 }
 
-// Where the sums go: 4 rows of all tokens lie behind the 4 before (PanelProduct::sums). So many of both are there.
+// Where a group's sums go: 4 rows of all tokens lie behind the 4 before (PanelProduct::sums). So many fours are there.
 struct OuterOut {
   float* sums;
   std::int64_t quad_stride;  // floats
   std::int64_t quads;
-  std::int64_t tokens;
   bool first;
 };
 
 // Up to four tokens' sums of 4 rows, which lie side by side.
-GATEFOLD_LOOP void add_quad(const OuterOut& out, __m512 sums, std::int64_t quad, std::int64_t token, int most) {
-  if (quad >= out.quads || token >= out.tokens) return;
-  const std::int64_t tokens = out.tokens - token < most ? out.tokens - token : most;
-  const auto used = static_cast<__mmask16>((1U << (tokens * 4)) - 1U);
+template <int tokens>
+GATEFOLD_LOOP void add_quad(const OuterOut& out, __m512 sums, std::int64_t quad, std::int64_t token) {
+  if (quad >= out.quads) return;
+  constexpr auto used = static_cast<__mmask16>((1U << (tokens * 4)) - 1U);
   float* to = out.sums + quad * out.quad_stride + token * tile_rows_of;
   _mm512_mask_storeu_ps(to, used, out.first ? sums : _mm512_add_ps(sums, _mm512_maskz_loadu_ps(used, to)));
 }
 
-// 16 rows of four tokens, or of two, become 4 rows of each, four times.
-template <int turned, int tokens>
-GATEFOLD_LOOP void add_turned(const OuterSums<tokens>& sums, int token, std::int64_t v, const OuterOut& out) {
-  const int c = token + turned - 2;
-  const __m512 ab_low = _mm512_shuffle_f32x4(sums[token][v], sums[token + 1][v], 0x44);
-  const __m512 ab_high = _mm512_shuffle_f32x4(sums[token][v], sums[token + 1][v], 0xee);
-  const __m512 cd_low = _mm512_shuffle_f32x4(sums[c][v], sums[c + 1][v], 0x44);
-  const __m512 cd_high = _mm512_shuffle_f32x4(sums[c][v], sums[c + 1][v], 0xee);
-  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0x88), v * 4, token, turned);
-  add_quad(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0xdd), v * 4 + 1, token, turned);
-  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0x88), v * 4 + 2, token, turned);
-  add_quad(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0xdd), v * 4 + 3, token, turned);
+// 16 rows of up to four tokens from `first` on become 4 rows of each, four times.
+template <int first, int tokens>
+GATEFOLD_LOOP void add_turned(const OuterSums<tokens>& sums, std::int64_t v, const OuterOut& out) {
+  constexpr int last = tokens - 1;  // it fills the place of those that there aren't
+  constexpr int turned = tokens - first < 4 ? tokens - first : 4;
+  constexpr int second = first < last ? first + 1 : last;
+  constexpr int third = turned > 2 ? first + 2 : first;
+  constexpr int fourth = turned > 2 ? (first + 2 < last ? first + 3 : last) : second;
+  const __m512 ab_low = _mm512_shuffle_f32x4(sums[first][v], sums[second][v], 0x44);
+  const __m512 ab_high = _mm512_shuffle_f32x4(sums[first][v], sums[second][v], 0xee);
+  const __m512 cd_low = _mm512_shuffle_f32x4(sums[third][v], sums[fourth][v], 0x44);
+  const __m512 cd_high = _mm512_shuffle_f32x4(sums[third][v], sums[fourth][v], 0xee);
+  add_quad<turned>(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0x88), v * 4, first);
+  add_quad<turned>(out, _mm512_shuffle_f32x4(ab_low, cd_low, 0xdd), v * 4 + 1, first);
+  add_quad<turned>(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0x88), v * 4 + 2, first);
+  add_quad<turned>(out, _mm512_shuffle_f32x4(ab_high, cd_high, 0xdd), v * 4 + 3, first);
 }
 
 template <int tokens>
 GATEFOLD_LOOP void add_to_panel(const OuterSums<tokens>& sums, const OuterOut& out) {
 #pragma GCC unroll 4
   for (std::int64_t v = 0; v < outer_vectors; ++v) {
-    if constexpr (tokens >= 4) add_turned<4>(sums, 0, v, out);
-    if constexpr (tokens != 4) add_turned<2>(sums, tokens - 2, v, out);
+    add_turned<0>(sums, v, out);
+    if constexpr (tokens > 4) add_turned<4>(sums, v, out);
   }
 }
 
@@ -198,8 +200,8 @@ void multiply_group(const float* weights, const AnyFloat* x, std::int64_t positi
                     const OuterOut& out, ComingRows& coming) {
   for (int lane = 0; lane < outer_lanes; ++lane) {
     OuterSums<tokens> sums;
-    multiply_lane<Policy, tokens>(weights + lane * weights_lane(positions), x + lane * positions * out.tokens,
-                                  out.tokens, positions, coming.take(), sums);
+    multiply_lane<Policy, tokens>(weights + lane * weights_lane(positions), x + lane * positions * tokens, positions,
+                                  coming.take(), sums);
     int level = 0;
     for (; (lane >> level & 1) != 0; ++level) add_waiting(sums, waiting + level * outer_sums_floats);
     if (level < fold_levels) {
@@ -227,16 +229,11 @@ void multiply_outer_rows(const PanelProduct& p, std::int64_t row, const Block& b
   for (std::int64_t token = 0; token < p.tokens; token += outer_group) {
     const std::int64_t left = p.tokens - token;
     const OuterOut out{p.sums + row * p.tokens + token * tile_rows_of, p.tokens * tile_rows_of,
-                       (p.row_count - row) / tile_rows_of, left < outer_group ? left : outer_group, block.begin == 0};
+                       (p.row_count - row) / tile_rows_of, block.begin == 0};
     const AnyFloat* x = packed_group_at<Policy>(p.packed, block, p.group + token / outer_group);
     const std::int64_t positions = positions_of<Policy>(block.count);
-    if (left > 4) {
-      multiply_group<Policy, 6>(weights, x, positions, waiting, out, coming);
-    } else if (left > 2) {
-      multiply_group<Policy, 4>(weights, x, positions, waiting, out, coming);
-    } else {
-      multiply_group<Policy, 2>(weights, x, positions, waiting, out, coming);
-    }
+    with_tokens<outer_group>(
+        left, [&]<int tokens>() { multiply_group<Policy, tokens>(weights, x, positions, waiting, out, coming); });
   }
 }
 
