@@ -66,16 +66,25 @@ class MemoryEnd : public TargetTest {
     const LastBytes gate(ordinary.gate, bytes(gate_is_a_weight ? weight : tensor));
     const LastBytes up(ordinary.up, bytes(weights ? weight : tensor));
     const LastBytes down(ordinary.down, bytes(weight));
+    const LastBytes gate_bias(ordinary.gate_bias, bytes(s.intermediate_size));
+    const LastBytes up_bias(ordinary.up_bias, bytes(s.intermediate_size));
+    const LastBytes down_bias(ordinary.down_bias, bytes(s.hidden_size));
     const LastBytes out(bytes(s.tokens * experiment.columns()));
     const std::size_t size = plan.workspace_size(s.tokens);
     const LastBytes workspace(round_up(size, alignment));
+    const auto at_the_end = [](const void* operand, const LastBytes& last) {
+      return operand == nullptr ? nullptr : last.data();
+    };
     plan.run({.tokens = s.tokens,
-              .x = ordinary.x == nullptr ? nullptr : x.data(),
-              .gate = ordinary.gate == nullptr ? nullptr : gate.data(),
-              .up = ordinary.up == nullptr ? nullptr : up.data(),
-              .down = ordinary.down == nullptr ? nullptr : down.data(),
+              .x = at_the_end(ordinary.x, x),
+              .gate = at_the_end(ordinary.gate, gate),
+              .up = at_the_end(ordinary.up, up),
+              .down = at_the_end(ordinary.down, down),
               .out = out.data(),
-              .workspace = {workspace.data(), size}});
+              .workspace = {workspace.data(), size},
+              .gate_bias = at_the_end(ordinary.gate_bias, gate_bias),
+              .up_bias = at_the_end(ordinary.up_bias, up_bias),
+              .down_bias = at_the_end(ordinary.down_bias, down_bias)});
     EXPECT_EQ(out.copy(), experiment.out_bytes()) << describe(s);
   }
 };
@@ -87,7 +96,9 @@ TEST_P(MemoryEnd, IsNotPassed) {
   Random random = test_random();
   for (const auto& [hidden_size, intermediate_size] : {std::pair{2048, 48}, {64, 2048}, {37, 29}, {130, 70}}) {
     for (const std::int64_t tokens : {1, 2, 5, 7, 13, 49, 50, 51, 52, 53, 73, 74, 75, 76, 77, 131}) {
-      expect_the_same_at_the_end(spec(tokens, hidden_size, intermediate_size), random);
+      Spec s = spec(tokens, hidden_size, intermediate_size);
+      s.biases = every_bias;
+      expect_the_same_at_the_end(s, random);
     }
   }
 }
