@@ -150,7 +150,7 @@ BUGS = [
     Bug("outer products", "give four rows those of the four before", "src/cpu/loops/avx512_outer.hpp",
         "_mm512_shuffle_f32x4(ab_high, cd_high, 0xdd)", "_mm512_shuffle_f32x4(ab_high, cd_high, 0x88)", OUTER),
     Bug("outer products", "give the third and fourth of a group's tokens their neighbours' sums", "src/cpu/loops/avx512_outer.hpp",
-        "third = turned > 2 ? first + 2 : first;", "third = first;", OUTER),
+        "third = first + 2 < last ? first + 2 : last;", "third = first;", OUTER),
     Bug("outer products", "leave out the last of three tokens", "src/cpu/loops/avx512_outer.hpp",
         "turned = tokens - first < 4 ? tokens - first : 4;", "turned = tokens == 3 ? 2 : tokens - first < 4 ? tokens - first : 4;", OUTER),
     Bug("outer products", "give the last two tokens the sums of the two before", "src/cpu/loops/avx512_outer.hpp",

@@ -112,11 +112,11 @@ GATEFOLD_LOOP void add_quad(const OuterOut& out, __m512 sums, std::int64_t quad,
 // 16 rows of up to four tokens from `first` on become 4 rows of each, four times.
 template <int first, int tokens>
 GATEFOLD_LOOP void add_turned(const OuterSums<tokens>& sums, std::int64_t v, const OuterOut& out) {
-  constexpr int last = tokens - 1;  // it fills the place of those that there aren't
   constexpr int turned = tokens - first < 4 ? tokens - first : 4;
-  constexpr int second = first < last ? first + 1 : last;
-  constexpr int third = turned > 2 ? first + 2 : first;
-  constexpr int fourth = turned > 2 ? (first + 2 < last ? first + 3 : last) : second;
+  constexpr int last = tokens - 1;  // fills the places of those that there aren't, which go nowhere
+  constexpr int second = first + 1 < last ? first + 1 : last;
+  constexpr int third = first + 2 < last ? first + 2 : last;
+  constexpr int fourth = first + 3 < last ? first + 3 : last;
   const __m512 ab_low = _mm512_shuffle_f32x4(sums[first][v], sums[second][v], 0x44);
   const __m512 ab_high = _mm512_shuffle_f32x4(sums[first][v], sums[second][v], 0xee);
   const __m512 cd_low = _mm512_shuffle_f32x4(sums[third][v], sums[fourth][v], 0x44);
