@@ -195,8 +195,8 @@ GATEFOLD_API gatefold_status gatefold_plan_workspace_size(const gatefold_plan* p
 
 // Computes. On the CPU the result is there on return; on a GPU it is in stream order. Never allocates, synchronises,
 // compiles or tunes; but on the CPU OpenMP starts its threads. Results are bit-identical from run to run on one device
-// and one implementation. What a kernel has been allowed on a device is remembered for the process: after
-// cudaDeviceReset no run on that device may follow.
+// and one implementation, whatever the threads' floating-point environments, which no function changes. What a kernel
+// has been allowed on a device is remembered for the process: after cudaDeviceReset no run on that device may follow.
 GATEFOLD_API gatefold_status gatefold_run(const gatefold_plan* plan, const gatefold_args* args);
 
 // The name of the implementation that a run of `tokens` tokens takes. Valid as long as the plan.

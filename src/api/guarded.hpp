@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "core/float_environment.hpp"
 #include "core/status.hpp"
 
 // How every function of the C interface answers: a code, and for the calling thread one line.
@@ -32,9 +33,11 @@ inline gatefold_status out_of_memory() noexcept {
   return GATEFOLD_ERROR_OUT_OF_MEMORY;
 }
 
-// Runs a body that returns a Status, and lets nothing out but a code.
+// Runs a body that returns a Status, and lets nothing in or out but that: no exception leaves, and the caller's
+// floating-point environment is neither used nor changed.
 template <class Body>
 gatefold_status guarded(Body body) noexcept {
+  const UsualFloatEnvironment environment;
   try {
     return report(body());
   } catch (const std::bad_alloc&) {

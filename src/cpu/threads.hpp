@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/float_environment.hpp"
+
 // How work is shared out among threads: OpenMP's, or in a build without it the caller alone.
 namespace gatefold::cpu {
 
@@ -41,13 +43,17 @@ struct Team {
 };
 
 // work(team) by so many threads, or as many as OpenMP grants. One thread makes no region: OpenMP's runtime allocates
-// for each region of one, and ends the process where it can't.
+// for each region of one, and ends the process where it can't. OpenMP's threads have the floating-point environment of
+// when they were started, so each takes the usual one.
 template <class Work>
 void run_as_team([[maybe_unused]] int threads, Work work) {
 #ifdef _OPENMP
   if (threads > 1) {
 #pragma omp parallel num_threads(threads)
-    work(Team{omp_get_thread_num(), omp_get_num_threads()});
+    {
+      const UsualFloatEnvironment environment;
+      work(Team{omp_get_thread_num(), omp_get_num_threads()});
+    }
     return;
   }
 #endif

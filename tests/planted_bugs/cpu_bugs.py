@@ -16,6 +16,7 @@ VECTOR = "*vector*"
 BIAS = "*Bias*"
 OUTER = "*Outer*"  # whatever caches the machine has
 MEMORY_END = "*MemoryEnd*composed*"
+FLOAT_ENVIRONMENT = "*FloatEnvironment*loops*"
 PANEL = "*Panel*"  # by every kernel, with weights widened or not, whatever caches the machine has
 
 BUGS = [
@@ -114,6 +115,10 @@ BUGS = [
         "run_item(item(now), rows[turn].data(),", "run_item(item(now), rows[turn ^ 1].data(),", AVX512),
     Bug("loops, vector", "makes a region of one thread", "src/cpu/threads.hpp",
         "if (threads > 1) {", "if (threads > 0) {", "*Allocations*"),
+    Bug("loops, vector", "compute in the caller's floating-point environment", "src/api/guarded.hpp",
+        "  const UsualFloatEnvironment environment;\n", "", FLOAT_ENVIRONMENT),
+    Bug("loops, vector", "compute in that of OpenMP's threads", "src/cpu/threads.hpp",
+        "      const UsualFloatEnvironment environment;\n", "", FLOAT_ENVIRONMENT),
     Bug("loops", "begins every chunk of tokens with the first one's x", "src/cpu/loops/tokens.cpp",
         "part.x += first * p_.ld_x * element();", "part.x += 0 * first;", AVX512),
     Bug("loops, copied x", "copies a token without its last element", "src/cpu/loops/tokens.cpp",

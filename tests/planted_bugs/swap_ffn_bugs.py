@@ -42,4 +42,6 @@ BUGS = [
         "if (k == 1) continue;\n"
         "        if (Status status = run_mlp(o, layout, block, k > 0, clock); !status.ok()) return status;", ALL),
     Bug("collapse", "adds a later sequence to what was there", ROWS, "if (core == 0) {", "if (row == 0) {", ALL),
+    Bug("preparation", "is computed in the caller's floating-point environment", "src/api/guarded.hpp",
+        "  const UsualFloatEnvironment environment;\n", "", ALL),
 ]
