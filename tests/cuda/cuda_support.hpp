@@ -16,6 +16,8 @@ inline void require(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
+inline int device_count() { return gatefold_device_count(GATEFOLD_DEVICE_CUDA, nullptr); }
+
 // Whether the first device runs the kernels of compute capability 9.0.
 inline bool is_hopper() {
   gatefold_device_info info{};

@@ -1,5 +1,3 @@
-#include <cuda.h>
-
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -102,8 +100,6 @@ TEST_P(FirstLaunch, MayBeCaptured) {
 class Devices : public TargetTest {};
 INSTANTIATE_TEST_SUITE_P(All, Devices, testing::ValuesIn(all_targets()), target_name);
 
-int device_count() { return gatefold_device_count(GATEFOLD_DEVICE_CUDA, nullptr); }
-
 TEST_P(Devices, RunsWhereThePointersAre) {
   if (device_count() < 2) GTEST_SKIP() << "one device";
   Random random = test_random();
@@ -115,55 +111,6 @@ TEST_P(Devices, RunsWhereThePointersAre) {
   EXPECT_EQ(current, 0);
   if (GetParam().op == GATEFOLD_OP_MLP) return;  // gatefold_check takes the ops that mlp is made of
   EXPECT_EQ(there.check(GATEFOLD_DATA_ZERO_MEAN).violations, 0);
-}
-
-// The driver's functions for contexts, which the runtime's don't show, with the parameters that they had in a version.
-template <class Function>
-Function driver_function(const char* name, unsigned version = 12000) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  require(cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &result), name);
-  return reinterpret_cast<Function>(entry);
-}
-CUcontext current_context() {
-  CUcontext context = nullptr;
-  const auto get = driver_function<decltype(&::cuCtxGetCurrent)>("cuCtxGetCurrent");
-  EXPECT_EQ(get(&context), CUDA_SUCCESS);
-  return context;
-}
-
-class Contexts : public testing::Test {
- protected:
-  Contexts() : random_(test_random()) {
-    if (device_count() > 1) there_.emplace(spec_, random_, memory_of_device(1));
-  }
-  void SetUp() override {
-    if (device_count() < 2) GTEST_SKIP() << "one device";
-  }
-
-  const Spec spec_{.op = GATEFOLD_OP_ACT_AND_MUL, .dtype = GATEFOLD_DTYPE_BF16, .tokens = 9, .intermediate_size = 128};
-  Random random_;
-  std::optional<Experiment> there_;
-};
-
-// A context that isn't primary, which cudaSetDevice would not bring back.
-TEST_F(Contexts, TheCallersOwnIsCurrentAgain) {
-  const auto create = driver_function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate", 3020);
-  const auto destroy = driver_function<decltype(&::cuCtxDestroy)>("cuCtxDestroy");
-  const auto pop = driver_function<decltype(&::cuCtxPopCurrent)>("cuCtxPopCurrent");
-  const Plan plan(there_->desc());
-  Tensor out = there_->make_out();
-  Tensor workspace = there_->make_workspace(plan);
-  const Args args = there_->device_args(out, workspace);
-  CUcontext own = nullptr;
-  ASSERT_EQ(create(&own, 0, 0), CUDA_SUCCESS);
-  plan.run(args);
-  EXPECT_EQ(current_context(), own);
-  CUcontext popped = nullptr;
-  EXPECT_EQ(pop(&popped), CUDA_SUCCESS);
-  EXPECT_EQ(destroy(own), CUDA_SUCCESS);
-  const CurrentDevice one(1);
-  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 class Pointers : public testing::Test {
