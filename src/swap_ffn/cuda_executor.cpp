@@ -25,7 +25,8 @@
 //   pool, collapse, delta
 //
 // Where both products of an MLP are one round of tiles of Hopper's, the MLPs of an event are one launch, a chain
-// (cuda/sm90/chain.cuh): 1 + 8 (1 + 1) + 3 = 20 launches.
+// (cuda/sm90/chain.cuh): 1 + 8 (1 + 1) + 3 = 20 launches. Not on a stream of a green context: the blocks of a chain
+// wait for one another, and are more than its multiprocessors.
 //
 // The cores are rows of one product, all at once. Each row of s is computed alike wherever it stands, and every sum is
 // added up in one order.
@@ -96,7 +97,7 @@ class CudaExecutor final : public Executor {
     Status all() {
       const Config& c = e_.c_;
       if (Status status = start(); !status.ok()) return status;
-      const bool chained = e_.takes_chain(o_.batch, device());
+      const bool chained = e_.takes_chain(o_.batch, device()) && !cuda::has_some_multiprocessors(queue_.stream);
       for (std::int64_t event = 0; event < c.events; ++event) {
         if (Status status = route(event); !status.ok()) return status;
         if (chained) {

@@ -1,28 +1,16 @@
 #include <cuda.h>
 
-#include <memory>
 #include <optional>
 
 #include "cuda_support.hpp"
+#include "driver.hpp"
 #include "lane.hpp"
 #include "ops/targets.hpp"
+#include "swap_ffn_lane.hpp"
 
 // Contexts that are not a device's primary one: another of the same device, and a part of its multiprocessors.
 namespace gatefold::test {
 namespace {
-
-// The driver's functions for contexts, which the runtime's don't show, with the parameters that they had in a version.
-template <class Function>
-Function driver_function(const char* name, unsigned version = 12000) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  require(cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &result), name);
-  if (entry == nullptr) throw std::runtime_error(std::string(name) + ": the driver has no such function");
-  return reinterpret_cast<Function>(entry);
-}
-void require_driver(CUresult result, const char* what) {
-  if (result != CUDA_SUCCESS) throw std::runtime_error(std::string(what) + ": error " + std::to_string(result));
-}
 
 CUcontext current_context() {
   CUcontext context = nullptr;
@@ -61,23 +49,14 @@ class OwnContext {
 };
 
 // The memory of whatever context is current.
-class CurrentMemory final : public Memory {
+class CurrentMemory final : public CopiedMemory {
  public:
-  gatefold_device device() const override { return GATEFOLD_DEVICE_CUDA; }
   void* allocate(std::size_t bytes) override {
     void* memory = nullptr;
     require(cudaMalloc(&memory, bytes), "cudaMalloc");
     return memory;
   }
   void release(void* memory) override { static_cast<void>(cudaFree(memory)); }
-  void upload(void* to, const void* from_host, std::size_t bytes) override {
-    require(cudaMemcpy(to, from_host, bytes, cudaMemcpyHostToDevice), "upload");
-    require(cudaDeviceSynchronize(), "upload");
-  }
-  void download(void* to_host, const void* from, std::size_t bytes) override {
-    require(cudaDeviceSynchronize(), "the work before a download");
-    require(cudaMemcpy(to_host, from, bytes, cudaMemcpyDeviceToHost), "download");
-  }
 };
 
 class Contexts : public TargetTest {
@@ -177,6 +156,32 @@ TEST_P(Contexts, OfSomeMultiprocessorsGiveTheSameBits) {
     }
   }
   if (!taken) GTEST_SKIP() << "not taken by " << GetParam().implementation;
+}
+
+// The MLPs of an event are one launch where all its blocks are on the device at a time, which they are not here.
+TEST(SwapFfnContexts, OfSomeMultiprocessorsTakeNoChain) {
+  if (const std::string why = why_no_chains(); !why.empty()) GTEST_SKIP() << why;
+  Random random = test_random();
+  const GreenContext green;
+  SwapFfnExperiment experiment(real_desc(GATEFOLD_DTYPE_BF16), 1, random);
+  ASSERT_TRUE(is_chained(experiment.plan, 1)) << "elsewhere";
+  const std::vector<std::byte> ram = experiment.ram.bytes();
+  const std::vector<std::byte> map = experiment.stream_map.bytes();
+  experiment.step();
+  for (const bool current : {false, true}) {
+    experiment.ram.assign(ram);
+    experiment.stream_map.assign(map);
+    SwapFfnArgs args = experiment.args(true);
+    {
+      std::optional<PushedContext> pushed;
+      if (current) pushed.emplace(green.context());
+      args.stream = green.stream();
+      experiment.run(args);
+    }
+    experiment.states.download();
+    experiment.decisions.download();
+    experiment.expect_right();
+  }
 }
 
 #endif

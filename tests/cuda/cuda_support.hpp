@@ -25,6 +25,20 @@ inline bool is_hopper() {
          std::strcmp(info.features, "sm_90") == 0;
 }
 
+// Memory that the current device's copies reach, however it is allocated.
+class CopiedMemory : public Memory {
+ public:
+  gatefold_device device() const override { return GATEFOLD_DEVICE_CUDA; }
+  void upload(void* to, const void* from_host, std::size_t bytes) override {
+    require(cudaMemcpy(to, from_host, bytes, cudaMemcpyHostToDevice), "upload");
+    require(cudaDeviceSynchronize(), "upload");  // streams that don't wait for the default one may read it now
+  }
+  void download(void* to_host, const void* from, std::size_t bytes) override {
+    require(cudaDeviceSynchronize(), "the work before a download");
+    require(cudaMemcpy(to_host, from, bytes, cudaMemcpyDeviceToHost), "download");
+  }
+};
+
 // The memory of one device, whichever is current.
 Memory& memory_of_device(int device);
 

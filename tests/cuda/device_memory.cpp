@@ -5,11 +5,10 @@
 namespace gatefold::test {
 namespace {
 
-class DeviceMemory final : public Memory {
+class DeviceMemory final : public CopiedMemory {
  public:
   explicit DeviceMemory(int device) : device_(device) {}
 
-  gatefold_device device() const override { return GATEFOLD_DEVICE_CUDA; }
   void* allocate(std::size_t bytes) override {
     const CurrentDevice here(device_);
     void* memory = nullptr;
@@ -19,13 +18,11 @@ class DeviceMemory final : public Memory {
   void release(void* memory) override { static_cast<void>(cudaFree(memory)); }
   void upload(void* to, const void* from_host, std::size_t bytes) override {
     const CurrentDevice here(device_);
-    require(cudaMemcpy(to, from_host, bytes, cudaMemcpyHostToDevice), "upload");
-    require(cudaDeviceSynchronize(), "upload");  // streams that don't wait for the default one may read it now
+    CopiedMemory::upload(to, from_host, bytes);
   }
   void download(void* to_host, const void* from, std::size_t bytes) override {
     const CurrentDevice here(device_);
-    require(cudaDeviceSynchronize(), "the work before a download");
-    require(cudaMemcpy(to_host, from, bytes, cudaMemcpyDeviceToHost), "download");
+    CopiedMemory::download(to_host, from, bytes);
   }
 
  private:

@@ -56,10 +56,10 @@ struct ContextFunctions {
 };
 
 template <class Function>
-void find(const char* name, Function& function) {
+void find(const char* name, Function& function, unsigned version = 12000) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &result);
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &result);
   if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) function = reinterpret_cast<Function>(entry);
 }
 
@@ -109,6 +109,17 @@ Verdict require_shared_memory(std::size_t bytes, Verdict verdict) {
                           " bytes of shared memory, needs ", bytes)};
   }
   return verdict;
+}
+
+bool has_some_multiprocessors(cudaStream_t stream) {
+  using GreenContextOf = CUresult (*)(CUstream, void**);  // cuda.h has the type of the second since CUDA 12.4
+  static const GreenContextOf green_context_of = [] {
+    GreenContextOf function = nullptr;
+    find("cuStreamGetGreenCtx", function, 12040);
+    return function;
+  }();
+  void* green = nullptr;
+  return green_context_of != nullptr && green_context_of(stream, &green) == CUDA_SUCCESS && green != nullptr;
 }
 
 DeviceScope::DeviceScope(int device) {
