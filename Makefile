@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo build test format lint sanitize tsan fuzz python-test planted-bugs clean
+.PHONY: help demo build test format lint sanitize tsan aarch64 fuzz python-test planted-bugs clean
 
 PRESET ?= release
 BUILD := build/$(PRESET)
@@ -49,6 +49,10 @@ sanitize:  ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 tsan:  ## run the threaded tests with ThreadSanitizer, by Clang
 	@scripts/setup ci
 	@$(MAKE) --no-print-directory test PRESET=tsan
+
+aarch64:  ## build the library for AArch64 and run its tests there under an emulator
+	@scripts/setup ci
+	@scripts/test_aarch64
 
 fuzz:  ## fuzz the API and the checkpoint reader, FUZZ_SECONDS each
 	@scripts/setup ci

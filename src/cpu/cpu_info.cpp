@@ -36,7 +36,8 @@ std::string names_of(const Features& features) {
                                     {features.avx512, "avx512f"},
                                     {features.avx512_bf16, "avx512_bf16"},
                                     {features.avx512_fp16, "avx512_fp16"},
-                                    {features.amx_bf16, "amx_bf16"}}) {
+                                    {features.amx_bf16, "amx_bf16"},
+                                    {features.neon, "neon"}}) {
     if (there) names += (names.empty() ? "" : " ") + std::string(name);
   }
   return names;
@@ -103,6 +104,10 @@ Features find_features() {
       found.avx512_bf16 && all_of(state, tiles) && all_of(extended.edx, amx_tile_and_bf16) && may_use_tiles();
   return found;
 }
+
+#elif defined(__aarch64__)
+
+Features find_features() { return {.neon = true}; }
 
 #else
 

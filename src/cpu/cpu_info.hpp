@@ -16,6 +16,7 @@ struct Features {
   bool slow_avx512_bf16 = false;  // Intel's, of which as many terms take as long as FMA's in fp32, or longer
   bool avx512_fp16 = false;       // and arithmetic of fp16
   bool amx_bf16 = false;          // and its matrix unit, which this process may use
+  bool neon = false;              // every AArch64
 };
 const Features& features();
 

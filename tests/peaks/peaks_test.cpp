@@ -57,7 +57,7 @@ TEST_P(Products, EveryOperationIsDone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Products, testing::Values("portable", "avx2", "avx512", "avx512_bf16"));
+INSTANTIATE_TEST_SUITE_P(All, Products, testing::Values("portable", "avx2", "avx512", "avx512_bf16", "neon"));
 
 TEST(FindProductLoop, KnowsNoOther) {
   EXPECT_EQ(find_product_loop("reference"), nullptr);

@@ -36,6 +36,9 @@ extern const ProductLoop avx512_bf16_products;
 extern const ProductLoop amx_bf16_products;
 extern const ProductLoop amx_bf16x3_products;
 extern const ProductLoop amx_bf16x2_products;
+#elif defined(__aarch64__)
+extern const ProductLoop neon_products;
+extern const ReadLoop neon_reads[2];
 #endif
 
 }  // namespace gatefold::peaks

@@ -18,6 +18,8 @@ constexpr const ProductLoop* product_loops[] = {
 #if defined(__x86_64__)
     &avx2_products,     &avx512_products,     &avx512_bf16_products,
     &amx_bf16_products, &amx_bf16x3_products, &amx_bf16x2_products,
+#elif defined(__aarch64__)
+    &neon_products,
 #endif
 };
 
@@ -87,6 +89,8 @@ std::span<const ReadLoop> read_loops([[maybe_unused]] std::string_view features)
 #if defined(__x86_64__)
   if (lists(features, "avx512f")) return avx512_reads;
   if (lists(features, "avx2")) return avx2_reads;
+#elif defined(__aarch64__)
+  if (lists(features, "neon")) return neon_reads;
 #endif
   return portable_reads;
 }

@@ -26,6 +26,7 @@ struct Avx2Sums {
   using Vector = __m256;
   using Operand = __m256;
   static constexpr int lanes = 8;
+  static constexpr bool parts_share_words = false;
   static constexpr int pairs = 1;
   static constexpr int tile_tokens = 3;
   static constexpr int streamed_tokens = 3;
@@ -98,6 +99,7 @@ struct BFloat : Avx2Sums {
   static constexpr std::int64_t k_block = block_of_16_bits;
   static constexpr bool in_place = false;
   static constexpr int parts = 2;
+  static constexpr bool parts_share_words = true;
   static constexpr std::int64_t step = 16;
 
   static GATEFOLD_LOOP Operand load(const Element* from, int part) {

@@ -48,6 +48,7 @@ struct BFloat : Fp32Products {
   using Element = std::uint16_t;
   static constexpr bool in_place = false;
   static constexpr int parts = 2;
+  static constexpr bool parts_share_words = true;
   static constexpr std::int64_t step = 32;
   static constexpr std::int64_t k_block = 1024;
 

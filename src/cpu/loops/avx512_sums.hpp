@@ -11,6 +11,7 @@ namespace {
 struct Avx512Sums {
   using Vector = __m512;
   static constexpr int lanes = 16;
+  static constexpr bool parts_share_words = false;
   static constexpr int tile_tokens = 6;
   static constexpr int streamed_tokens = 6;
   static constexpr int widened_tokens = tile_tokens;

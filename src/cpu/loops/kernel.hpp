@@ -126,6 +126,7 @@ struct KernelList {
   int count = 0;
 };
 KernelList portable_kernels();
+KernelList neon_kernels();
 KernelList avx2_kernels();
 KernelList avx512_kernels();
 KernelList avx512_bf16_kernels();

@@ -22,6 +22,8 @@ Kernels find_kernels(DType dtype) {
   if (features().avx512) add(avx512_kernels());
   if (features().slow_avx512_bf16) add(avx512_bf16_kernels());
   if (features().avx2) add(avx2_kernels());
+#elif defined(__aarch64__)
+  add(neon_kernels());
 #endif
   add(portable_kernels());
   return found;

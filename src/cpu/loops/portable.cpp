@@ -9,6 +9,7 @@ struct PortableSums {
   using Vector = float __attribute__((vector_size(16)));
   using Operand = Vector;
   static constexpr int lanes = 4;
+  static constexpr bool parts_share_words = false;
   static constexpr int parts = 1;
   static constexpr int pairs = 1;
   static constexpr int tile_tokens = 2;

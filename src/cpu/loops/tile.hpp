@@ -23,6 +23,7 @@
 //   widened_tokens            where x isn't read in place: of a tile of weights that are in fp32 as well (widened.hpp)
 //   widened_cache             then: bytes of a second-level cache in which such weights are the faster ones
 //   parts                     vectors that a step's elements are spread over, where 16 bits become 32
+//   parts_share_words         whether two parts are made of the same words
 //   load, load_rest           one part of a step, of a step's first `count` elements
 //   multiply_add              element by element
 //   add_sums                  the fold: the same additions in the same order for every row and token
@@ -121,8 +122,8 @@ GATEFOLD_LOOP void multiply_step(const TileRows<Policy>& rows, const TileTokens<
                                  typename Policy::Vector (&sums)[tokens][tile_rows_of]) {
 #pragma GCC unroll 4
   for (int part = 0; part < Policy::parts; ++part) {
-    // Where sums take most registers the next part is loaded again, not kept.
-    if (part > 0 && tokens > tile_rows_of) asm volatile("" ::: "memory");
+    // Where sums take most registers the words are loaded again for the next part, not kept.
+    if (part > 0 && Policy::parts_share_words && tokens > tile_rows_of) asm volatile("" ::: "memory");
     multiply_part<Policy, tokens>(StepOperands<Policy, rest, X>{rows, x, k, part, count}, sums);
   }
 }
