@@ -2,6 +2,7 @@
 #include <array>
 
 #include "cuda/common/executor.hpp"
+#include "cuda/common/green_context.hpp"
 #include "cuda/sm90/chain.hpp"
 #include "cuda/swap_ffn/pass_clock.hpp"
 #include "cuda/swap_ffn/passes.hpp"
@@ -97,7 +98,7 @@ class CudaExecutor final : public Executor {
     Status all() {
       const Config& c = e_.c_;
       if (Status status = start(); !status.ok()) return status;
-      const bool chained = e_.takes_chain(o_.batch, device()) && !cuda::has_some_multiprocessors(queue_.stream);
+      const bool chained = e_.takes_chain(o_.batch, device()) && !cuda::is_in_green_context(queue_.stream);
       for (std::int64_t event = 0; event < c.events; ++event) {
         if (Status status = route(event); !status.ok()) return status;
         if (chained) {

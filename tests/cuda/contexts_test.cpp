@@ -49,15 +49,7 @@ class OwnContext {
 };
 
 // The memory of whatever context is current.
-class CurrentMemory final : public CopiedMemory {
- public:
-  void* allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    require(cudaMalloc(&memory, bytes), "cudaMalloc");
-    return memory;
-  }
-  void release(void* memory) override { static_cast<void>(cudaFree(memory)); }
-};
+using CurrentMemory = MemoryBy<cudaMalloc, cudaFree>;
 
 class Contexts : public TargetTest {
  protected:

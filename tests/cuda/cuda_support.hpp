@@ -39,6 +39,18 @@ class CopiedMemory : public Memory {
   }
 };
 
+// allocate(&memory, bytes), release(memory).
+template <auto allocate_by, auto release_by>
+class MemoryBy final : public CopiedMemory {
+ public:
+  void* allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    require(allocate_by(&memory, bytes), "an allocation");
+    return memory;
+  }
+  void release(void* memory) override { static_cast<void>(release_by(memory)); }
+};
+
 // The memory of one device, whichever is current.
 Memory& memory_of_device(int device);
 

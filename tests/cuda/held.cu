@@ -1,5 +1,6 @@
 #include "held.hpp"
 
+#include <algorithm>
 #include <thread>
 
 namespace gatefold::test {

@@ -12,35 +12,12 @@
 namespace gatefold::test {
 namespace {
 
-class PoolMemory final : public CopiedMemory {
- public:
-  void* allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    require(cudaMallocAsync(&memory, bytes, nullptr), "cudaMallocAsync");
-    return memory;
-  }
-  void release(void* memory) override { static_cast<void>(cudaFreeAsync(memory, nullptr)); }
-};
-
-class ManagedMemory final : public CopiedMemory {
- public:
-  void* allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    require(cudaMallocManaged(&memory, bytes), "cudaMallocManaged");
-    return memory;
-  }
-  void release(void* memory) override { static_cast<void>(cudaFree(memory)); }
-};
-
-class LockedHostMemory final : public CopiedMemory {
- public:
-  void* allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    require(cudaMallocHost(&memory, bytes), "cudaMallocHost");
-    return memory;
-  }
-  void release(void* memory) override { static_cast<void>(cudaFreeHost(memory)); }
-};
+using PoolMemory = MemoryBy<[](void** memory, std::size_t bytes) { return cudaMallocAsync(memory, bytes, nullptr); },
+                            [](void* memory) { return cudaFreeAsync(memory, nullptr); }>;
+using ManagedMemory =
+    MemoryBy<[](void** memory, std::size_t bytes) { return cudaMallocManaged(memory, bytes, cudaMemAttachGlobal); },
+             cudaFree>;
+using LockedHostMemory = MemoryBy<cudaMallocHost, cudaFreeHost>;
 
 // Each allocation is two pieces of physical memory, mapped one after the other.
 class MappedMemory final : public CopiedMemory {

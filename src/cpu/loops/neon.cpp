@@ -38,61 +38,54 @@ struct NeonSums {
   }
 };
 
-// Four elements of a part, of which `count` count from the step's beginning on; zeros in place of the others.
-template <class Element>
-struct RestOf {
-  Element elements[NeonSums::lanes];
-
-  GATEFOLD_LOOP RestOf(const Element* from, int part, int count) {
-    for (int i = 0; i < NeonSums::lanes; ++i) {
-      const int k = part * NeonSums::lanes + i;
-      elements[i] = k < count ? from[k] : Element{};
-    }
-  }
-};
-
 struct Float : NeonSums {
   using Element = float;
   static constexpr bool in_place = true;
   static constexpr int parts = 4;
-  static constexpr std::int64_t step = 16;
 
-  static GATEFOLD_LOOP Operand load(const float* from, int part) { return vld1q_f32(from + part * lanes); }
-  static GATEFOLD_LOOP Operand load_rest(const float* from, int part, int count) {
-    return load(RestOf<float>(from, part, count).elements, 0);
-  }
+  static GATEFOLD_LOOP Operand load_four(const float* from) { return vld1q_f32(from); }
 };
 
-struct Fp16 : NeonSums {
+struct SixteenBits : NeonSums {
   using Element = std::uint16_t;
   static constexpr bool in_place = false;
   static constexpr int parts = 8;
-  static constexpr std::int64_t step = 32;
+};
 
-  static GATEFOLD_LOOP Operand load(const Element* from, int part) {
-    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + part * lanes)));
-  }
-  static GATEFOLD_LOOP Operand load_rest(const Element* from, int part, int count) {
-    return load(RestOf<Element>(from, part, count).elements, 0);
+struct Fp16 : SixteenBits {
+  static GATEFOLD_LOOP Operand load_four(const Element* from) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
   }
 };
 
-struct BFloat : NeonSums {
-  using Element = std::uint16_t;
-  static constexpr bool in_place = false;
-  static constexpr int parts = 8;
-  static constexpr std::int64_t step = 32;
-
-  static GATEFOLD_LOOP Operand load(const Element* from, int part) {
-    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(from + part * lanes), 16));
-  }
-  static GATEFOLD_LOOP Operand load_rest(const Element* from, int part, int count) {
-    return load(RestOf<Element>(from, part, count).elements, 0);
+struct BFloat : SixteenBits {
+  static GATEFOLD_LOOP Operand load_four(const Element* from) {
+    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(from), 16));
   }
 };
 
-constexpr Kernel kernels[] = {make_kernel<Float>("neon", DType::fp32), make_kernel<Fp16>("neon", DType::fp16),
-                              make_kernel<BFloat>("neon", DType::bf16)};
+template <class Type>
+struct Loads : Type {
+  using Element = typename Type::Element;
+  using Operand = typename Type::Operand;
+  static constexpr std::int64_t step = Type::parts * Type::lanes;
+
+  static GATEFOLD_LOOP Operand load(const Element* from, int part) {
+    return Type::load_four(from + part * Type::lanes);
+  }
+  static GATEFOLD_LOOP Operand load_rest(const Element* from, int part, int count) {
+    Element elements[Type::lanes];
+    for (int i = 0; i < Type::lanes; ++i) {
+      const int k = part * Type::lanes + i;
+      elements[i] = k < count ? from[k] : Element{};
+    }
+    return Type::load_four(elements);
+  }
+};
+
+constexpr Kernel kernels[] = {make_kernel<Loads<Float>>("neon", DType::fp32),
+                              make_kernel<Loads<Fp16>>("neon", DType::fp16),
+                              make_kernel<Loads<BFloat>>("neon", DType::bf16)};
 
 }  // namespace
 

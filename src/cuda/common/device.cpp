@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda/common/driver.hpp"
 #include "cuda/common/error.hpp"
 
 namespace gatefold::cuda {
@@ -45,7 +46,7 @@ Devices find_devices() {
   return found;
 }
 
-// The driver's functions for contexts, found through the runtime: nothing links against the driver.
+// The driver's functions for contexts.
 struct ContextFunctions {
   decltype(&::cuDevicePrimaryCtxRetain) retain = nullptr;
   decltype(&::cuDevicePrimaryCtxRelease) release = nullptr;
@@ -55,21 +56,13 @@ struct ContextFunctions {
   bool found() const { return retain != nullptr && release != nullptr && push != nullptr && pop != nullptr; }
 };
 
-template <class Function>
-void find(const char* name, Function& function, unsigned version = 12000) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &result);
-  if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) function = reinterpret_cast<Function>(entry);
-}
-
 const ContextFunctions& contexts() {
   static const ContextFunctions found = [] {
     ContextFunctions functions;
-    find("cuDevicePrimaryCtxRetain", functions.retain);
-    find("cuDevicePrimaryCtxRelease", functions.release);
-    find("cuCtxPushCurrent", functions.push);
-    find("cuCtxPopCurrent", functions.pop);
+    find_driver_function("cuDevicePrimaryCtxRetain", functions.retain);
+    find_driver_function("cuDevicePrimaryCtxRelease", functions.release);
+    find_driver_function("cuCtxPushCurrent", functions.push);
+    find_driver_function("cuCtxPopCurrent", functions.pop);
     return functions;
   }();
   return found;
@@ -109,17 +102,6 @@ Verdict require_shared_memory(std::size_t bytes, Verdict verdict) {
                           " bytes of shared memory, needs ", bytes)};
   }
   return verdict;
-}
-
-bool has_some_multiprocessors(cudaStream_t stream) {
-  using GreenContextOf = CUresult (*)(CUstream, void**);  // cuda.h has the type of the second since CUDA 12.4
-  static const GreenContextOf green_context_of = [] {
-    GreenContextOf function = nullptr;
-    find("cuStreamGetGreenCtx", function, 12040);
-    return function;
-  }();
-  void* green = nullptr;
-  return green_context_of != nullptr && green_context_of(stream, &green) == CUDA_SUCCESS && green != nullptr;
 }
 
 DeviceScope::DeviceScope(int device) {

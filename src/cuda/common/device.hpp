@@ -42,9 +42,6 @@ Verdict require_capability(int lowest, int highest, std::string reason);
 // The verdict, unless some device that Gatefold can use here gives a block fewer bytes of shared memory.
 Verdict require_shared_memory(std::size_t bytes, Verdict verdict);
 
-// Whether the kernels of a stream get some of its device's multiprocessors alone: those of a green context.
-bool has_some_multiprocessors(cudaStream_t stream);
-
 // Makes a device current, and what was before it again at the end: its primary context is pushed onto the thread's
 // stack and popped. cudaSetDevice would make a context on a device that the caller never used, and would not bring back
 // a context that isn't primary. Meanwhile the calling thread's stream captures are relaxed: the first launch of a
