@@ -21,8 +21,9 @@
 //
 // The CPU's functions share larger work out by OpenMP: its first parallel region, and one of another number of threads
 // than the last, starts threads and allocates; where the system refuses either, its runtime ends the process (not with
-// OMP_NUM_THREADS=1). A child that was forked after a parallel region has no such threads, and GCC's runtime waits for
-// them for ever: fork before, or run an executable in the child.
+// OMP_NUM_THREADS=1). A child doesn't have the threads of the process that forked it: where Gatefold had used some
+// there, the thread that forked works alone in the child. Where only the program's own parallel regions had, GCC's
+// runtime waits for them for ever.
 #ifndef GATEFOLD_GATEFOLD_H
 #define GATEFOLD_GATEFOLD_H
 

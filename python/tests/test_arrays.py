@@ -1,6 +1,7 @@
 """Arrays as they come: strides, copies, empty ones, in place, plans, and refusals that name both values."""
 
 import ctypes
+import multiprocessing
 import subprocess
 import sys
 
@@ -87,6 +88,17 @@ def test_one_plan_per_description_and_number_of_threads():
     finally:
         openmp.omp_set_num_threads(before)
     assert _plan.plan_for(description._replace(ld_gate=2 * D)) is not one
+
+
+def test_forked_processes_compute():
+    """A pool forked after a call: its processes don't have OpenMP's threads."""
+    rng = generator()
+    x, gate, up, down = (normal(rng, shape, np.float32) for shape in ((64, D), (F, D), (F, D), (D, F)))
+    expected = gatefold.mlp(x, gate, up, down, **SILU)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        calls = [pool.apply_async(gatefold.mlp, (x, gate, up, down), SILU) for _ in range(4)]
+        for call in calls:
+            assert np.array_equal(call.get(timeout=60), expected)
 
 
 def test_the_implementation_can_be_forced(monkeypatch):

@@ -42,13 +42,17 @@ struct Team {
   }
 };
 
+// False in a child that this thread, once it had led a team, forked: the child doesn't have the team's threads, and
+// GCC's runtime would wait for them for ever.
+bool may_lead_team();
+
 // work(team) by so many threads, or as many as OpenMP grants. One thread makes no region: OpenMP's runtime allocates
 // for each region of one, and ends the process where it can't. OpenMP's threads have the floating-point environment of
 // when they were started, so each takes the usual one.
 template <class Work>
 void run_as_team([[maybe_unused]] int threads, Work work) {
 #ifdef _OPENMP
-  if (threads > 1) {
+  if (threads > 1 && may_lead_team()) {
 #pragma omp parallel num_threads(threads)
     {
       const UsualFloatEnvironment environment;
