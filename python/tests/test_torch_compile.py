@@ -1,4 +1,4 @@
-"""The operators among torch's own machinery: opcheck, torch.compile, export, autocast, inference mode, vmap."""
+"""The operators among torch's own machinery: opcheck, torch.compile, export, autocast, inference mode."""
 
 import pytest
 import torch

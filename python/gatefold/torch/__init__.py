@@ -8,6 +8,8 @@ The arguments are those of the functions on NumPy arrays (`help(gatefold)`), but
 * Gradients: first derivatives in backward mode. Forward mode and second derivatives are refused. With `out` no gradient
   can be had.
 * torch.autocast casts the arguments of gemm_gated, gate_up and mlp, as it casts those of torch.nn.functional.linear.
+* torch.func: vmap over any of the arguments, grad, vjp and jacrev, also one inside the other. A batch of x alone is one
+  call of more tokens, one of weights a call for each.
 * torch.compile(fullgraph=True) and torch.export take the functions as they are; CUDA tensors compute on the current
   stream of their device.
 
@@ -17,6 +19,7 @@ layer for a model of your own. `parallelize(module, mesh)` divides them over dev
 A call on the CPU works on as many threads as torch.get_num_threads() says.
 """
 
+from . import _rules  # noqa: F401  (registers them)
 from ._functions import act_and_mul, gate_up, gemm_gated, mlp
 from ._module import GatedMLP
 from ._patch import PatchReport, patch

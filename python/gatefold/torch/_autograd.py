@@ -25,6 +25,8 @@ _is_transformed = torch._C._are_functorch_transforms_active
 class _NoSecondDerivative(Function):
     """Passes the gradients on, and refuses to be differentiated itself."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(name, count, *tensors):
         return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
@@ -83,6 +85,8 @@ def _save_with_pre_activations(ctx, inputs, output):
 
 
 class ActAndMul(Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(gate, up, how):
         return raw.act_and_mul(gate, up, how.text)
@@ -104,6 +108,8 @@ class ActAndMul(Function):
 
 
 class GemmGated(Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x, gate, weight, bias, how):
         return raw.gemm_gated(x, gate, weight, bias, how.text)
@@ -131,6 +137,8 @@ class GemmGated(Function):
 
 class GateUp(Function):
     """forward returns h; where pre-activations are saved h and then those."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward_and_save(ctx, x, gate, up, gate_bias, up_bias, how, save):
@@ -165,6 +173,8 @@ class GateUp(Function):
 
 class Mlp(Function):
     """forward returns y; where pre-activations are saved y and then those."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward_and_save(ctx, x, gate, up, down, gate_bias, up_bias, down_bias, how, save):

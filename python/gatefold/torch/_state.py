@@ -7,11 +7,12 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 _is_grad_enabled = torch.is_grad_enabled
+_is_transformed = torch._C._are_functorch_transforms_active
 _CAST = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def needs_gradient(*tensors: Tensor | None) -> bool:
-    """True where a gradient will be asked for. Refuses tangents, for which there is no rule."""
+    """True where a gradient may be asked for. Refuses tangents, for which there is no rule."""
     if forward_ad._current_level >= 0:
         _refuse_tangents(tensors)
     if not _is_grad_enabled():
@@ -22,7 +23,7 @@ def needs_gradient(*tensors: Tensor | None) -> bool:
                 return True
     except AttributeError:  # no tensor: the operator refuses it by its name
         return False
-    return False
+    return _is_transformed()  # a tensor that torch.func.vmap passes on doesn't say what it is a batch of
 
 
 def _refuse_tangents(tensors: tuple[Tensor | None, ...]) -> None:
