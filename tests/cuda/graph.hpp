@@ -20,6 +20,11 @@ class Graph {
     static_cast<void>(cudaGraphExecDestroy(replay_));
     static_cast<void>(cudaGraphDestroy(graph_));
   }
+  // To the arguments of another of the same launches.
+  void update(const Graph& other) {
+    cudaGraphExecUpdateResultInfo info{};
+    require(cudaGraphExecUpdate(replay_, other.graph_, &info), "cudaGraphExecUpdate");
+  }
   void launch(cudaStream_t stream) const { require(cudaGraphLaunch(replay_, stream), "cudaGraphLaunch"); }
   std::size_t nodes() const {
     std::size_t count = 0;
