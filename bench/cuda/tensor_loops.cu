@@ -3,27 +3,23 @@
 #include <cstdint>
 #include <cute/arch/mma_sm80.hpp>
 
-#include "cuda/common/wgmma.cuh"
 #include "cuda/sm80/ptx.cuh"
+#include "tensor_loop.cuh"
 #include "tensor_loops.hpp"
 
 namespace gatefold::bench {
 namespace {
 
-constexpr int threads = 256;
-constexpr int tile_m = 256, tile_n = 192, tile_k = 64, slots = 3;
-constexpr int shared_bytes = slots * (tile_m + tile_n) * tile_k * 2;
-
-__device__ void fill_shared(std::uint32_t* shared, const std::uint32_t* data) {
-  for (int i = static_cast<int>(threadIdx.x); i < shared_bytes / 4; i += threads) shared[i] = data[i % loop_words];
-  __syncthreads();
-}
+constexpr int threads = product_threads;
+constexpr int slots = 3;
+constexpr int shared_bytes = slots * slot_bytes;
 
 // A warp's 64x96 tile: 4 x 12 products of 16x8 for every 16 of k, there and back, as RollingMainloop orders them.
 template <bool reads>
 __global__ __launch_bounds__(threads, 1) void sync_loop(const std::uint32_t* data, float* out, int steps) {
   extern __shared__ __align__(1024) std::uint32_t shared[];
-  fill_shared(shared, data);
+  fill_slots<slots>(shared, data);
+  __syncthreads();
   constexpr int rows = 4, columns = 12, row_bytes = 128;
   const auto lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t place = lane % 16 * row_bytes + (lane / 16 ^ lane % 8) * 16;
@@ -63,48 +59,13 @@ __global__ __launch_bounds__(threads, 1) void sync_loop(const std::uint32_t* dat
   out[blockIdx.x * threads + threadIdx.x] = sum;
 }
 
-// Two warpgroups of 128x192 each, as sm90's main loop orders them.
 template <class Element>
-__global__ __launch_bounds__(threads, 1) void wgmma_loop(const std::uint32_t* data, float* out, int steps) {
-  using namespace cute;
+__global__ __launch_bounds__(product_threads, 1) void wgmma_loop(const std::uint32_t* data, float* out, int steps) {
   extern __shared__ __align__(1024) std::uint32_t shared[];
-  fill_shared(shared, data);
+  fill_slots<slots>(shared, data);
+  __syncthreads();
   asm volatile("fence.proxy.async;\n");
-  using SmemAtom = SM90::GMMA::Layout_K_SW128_Atom<Element>;
-  auto* elements = reinterpret_cast<Element*>(shared);
-  auto sA = make_tensor(make_smem_ptr(elements),  // (tile_m, tile_k, slots)
-                        tile_to_shape(SmemAtom{}, Shape<Int<tile_m>, Int<tile_k>, Int<slots>>{}));
-  auto sB = make_tensor(make_smem_ptr(elements + slots * tile_m * tile_k),  // (tile_n, tile_k, slots)
-                        tile_to_shape(SmemAtom{}, Shape<Int<tile_n>, Int<tile_k>, Int<slots>>{}));
-  auto tiled_mma = make_tiled_mma(cuda::Wgmma<Element, tile_n>{}, Layout<Shape<_2, _1, _1>>{});
-  auto thr_mma = tiled_mma.get_slice(__shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0) * 128);
-  auto tCrA = thr_mma.make_fragment_A(thr_mma.partition_A(sA));  // (mma, mma_m, mma_k, slots): descriptors
-  auto tCrB = thr_mma.make_fragment_B(thr_mma.partition_B(sB));  // (mma, mma_n, mma_k, slots): descriptors
-  auto tCrC = partition_fragment_C(tiled_mma, Shape<Int<tile_m>, Int<tile_n>>{});
-  clear(tCrC);
-  tiled_mma.accumulate_ = SM90::GMMA::ScaleOut::One;
-  int slot = 0;
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    warpgroup_fence_operand(tCrC);
-    warpgroup_arrive();
-#pragma unroll
-    for (int k = 0; k < size<2>(tCrA); ++k) {
-#pragma unroll
-      for (int slab = 0; slab < size<1>(tCrA); ++slab) {
-        cute::gemm(tiled_mma, tCrA(_, slab, k, slot), tCrB(_, 0, k, slot), tCrC(_, slab, 0));
-      }
-    }
-    warpgroup_commit_batch();
-    warpgroup_wait<1>();
-    warpgroup_fence_operand(tCrC);
-    slot = slot == slots - 1 ? 0 : slot + 1;
-  }
-  warpgroup_wait<0>();
-  warpgroup_fence_operand(tCrC);
-  float sum = 0.0F;
-  for (int i = 0; i < size(tCrC); ++i) sum += tCrC(i);
-  out[blockIdx.x * threads + threadIdx.x] = sum;
+  out[blockIdx.x * product_threads + threadIdx.x] = multiply_slots<Element, slots>(shared, steps);
 }
 
 __global__ void mask_kernel(std::uint32_t* data, std::size_t words, std::uint32_t mask) {
@@ -119,7 +80,6 @@ void launch(const void* data, float* out, int multiprocessors, int steps, cudaSt
 }
 
 constexpr double sync_flops = 2.0 * tile_m * tile_n * 16;
-constexpr double wgmma_flops = 2.0 * tile_m * tile_n * tile_k;
 
 }  // namespace
 
