@@ -45,7 +45,7 @@ LIBRARIES = {
 ROOTS = ["src", "include", "tools", "bench", "tests"]
 # Outside the library a path may also start from the file's own folder.
 SIBLINGS = ["tools", "bench", "tests", "python"]
-GENERATED = ["cli/commit.hpp"]
+GENERATED = ["commit.hpp"]
 SUFFIXES = {".h", ".c", ".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "commit.hpp"
 #include "rounds.hpp"
 
 namespace gatefold::bench {
@@ -84,8 +85,9 @@ ResultFile::ResultFile(const std::string& path, int argc, char** argv) : file_(s
   for (int i = 0; i < argc; ++i) command += (i > 0 ? " " : "") + std::string(argv[i]);
   std::fprintf(file_,
                "{\"context\": {\"gpu\": \"%s\", \"driver_cuda\": %d, \"runtime_cuda\": %d, \"version\": \"%s\", "
+               "\"commit\": \"%s\", "
                "\"command\": \"%s\", \"date\": \"%s\"},\n \"rows\": [",
-               info.name, driver, runtime, gatefold_version(), command.c_str(), utc_now().c_str());
+               info.name, driver, runtime, gatefold_version(), GATEFOLD_COMMIT, command.c_str(), utc_now().c_str());
 }
 
 ResultFile::~ResultFile() {

@@ -17,6 +17,7 @@ BIAS = "*Bias*"
 OUTER = "*Outer*"  # whatever caches the machine has
 MEMORY_END = "*MemoryEnd*composed*"
 FLOAT_ENVIRONMENT = "*FloatEnvironment*loops*"
+FORK = "*Fork*gate_up_reference_fp32"
 PANEL = "*Panel*"  # by every kernel, with weights widened or not, whatever caches the machine has
 
 BUGS = [
@@ -114,7 +115,9 @@ BUGS = [
     Bug("loops", "multiplies a panel with the next one's rows", "src/cpu/loops/executor.cpp",
         "run_item(item(now), rows[turn].data(),", "run_item(item(now), rows[turn ^ 1].data(),", AVX512),
     Bug("loops, vector", "makes a region of one thread", "src/cpu/threads.hpp",
-        "if (threads > 1) {", "if (threads > 0) {", "*Allocations*"),
+        "if (threads > 1 &&", "if (threads > 0 &&", "*Allocations*"),
+    Bug("loops, vector", "waits in a child for its parent's threads", "src/cpu/threads.cpp",
+        "has_lost_its_team = has_led;", "", FORK),
     Bug("loops, vector", "compute in the caller's floating-point environment", "src/api/guarded.hpp",
         "  const UsualFloatEnvironment environment;\n", "", FLOAT_ENVIRONMENT),
     Bug("loops, vector", "compute in that of OpenMP's threads", "src/cpu/threads.hpp",

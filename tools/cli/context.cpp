@@ -2,8 +2,8 @@
 #include <ctime>
 #include <string>
 
-#include "cli/commit.hpp"
 #include "cli/report.hpp"
+#include "commit.hpp"
 #include "gatefold/gatefold.h"
 
 namespace gatefold::cli {

@@ -94,6 +94,22 @@ def tensor_cores(rows):
     table(["loop", "TFLOP/s"], [[r["loop"], f"{r['teraflops']:.0f}"] for r in rows])
 
 
+def ceiling(name, rows):
+    """What copies leave of products, and the share of it that cuBLASLt's chain and Gatefold reach."""
+    print(f"### {name}\n")
+    body, shares = [], {"cublaslt": [], "gatefold": []}
+    for (model, tokens), ways in cells(rows).items():
+        least = ways["products, all operands"]["time_us"]
+        for way, values in shares.items():
+            values.append(least / ways[way]["time_us"])
+        body.append([model, str(tokens), f"{ways['reading']['time_us']:.1f}", f"{ways['products']['time_us']:.1f}",
+                     f"{ways['products, weights']['time_us']:.1f}", f"{least:.1f}",
+                     *(f"{values[-1]:.3f}" for values in shares.values())])  # fmt: skip
+    body.append(["geometric mean", "", "", "", "", "", *(f"{mean(values):.3f}" for values in shares.values())])
+    table(["model", "tokens", "reading, us", "products", "and weights", "and all operands", "cuBLASLt of it", "Gatefold"],
+          body)  # fmt: skip
+
+
 def verify(rows):
     print("### verify\n")
     keys = list(rows[0])
@@ -104,7 +120,9 @@ def main(folder):
     together = {}
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         rows = json.loads(path.read_text())["rows"]
-        if path.stem.startswith("gate_up"):
+        if path.stem.endswith("ceiling"):
+            ceiling(path.stem, rows)
+        elif path.stem.startswith("gate_up"):
             for other, values in gate_up(path.stem, rows).items():
                 if path.stem.startswith("gate_up_llama"):
                     together.setdefault(other, []).extend(values)
