@@ -77,6 +77,8 @@ def output_operand(out: np.ndarray | None, shape: tuple[int, int], like: np.ndar
     require_shape("out", out, shape, "the operation")
     if not out.flags.writeable:
         raise ValueError("out: read-only")
+    if not out.flags.aligned:
+        raise ValueError(f"out: address {out.ctypes.data:#x}, no multiple of the element size {out.itemsize}")
     ld = _leading_dimension(out)
     if ld is None:
         raise ValueError(f"out: strides {out.strides} bytes, but elements of {out.itemsize} bytes have to lie side by side "

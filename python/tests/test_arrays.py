@@ -144,6 +144,9 @@ def refusals():
     yield "out's dtype", TypeError, r"out: dtype float16, but x has float32", lambda: gatefold.gemm(x, gate, out=half)
     yield "out's columns", ValueError, r"out: strides \(4, 12\)", lambda: gatefold.gemm(
         x, gate, out=np.zeros((F, T), np.float32).T)  # fmt: skip
+    unaligned = np.zeros(4 * T * F + 1, np.uint8)[1:].view(np.float32).reshape(T, F)
+    yield "out's address", ValueError, r"out: address 0x[0-9a-f]+, no multiple of the element size 4", lambda: gatefold.gemm(
+        x, gate, out=unaligned)  # fmt: skip
     masked = np.ma.masked_array(x, x > 0)
     yield "masked", TypeError, r"x: a masked array", lambda: gatefold.gemm(masked, gate)
     square = np.ones((D, D), np.float32)
