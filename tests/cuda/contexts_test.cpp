@@ -1,6 +1,7 @@
 #include <cuda.h>
 
 #include <optional>
+#include <tuple>
 
 #include "cuda_support.hpp"
 #include "driver.hpp"
@@ -159,20 +160,23 @@ TEST(SwapFfnContexts, OfSomeMultiprocessorsTakeNoChain) {
   ASSERT_TRUE(is_chained(experiment.plan, 1)) << "elsewhere";
   const std::vector<std::byte> ram = experiment.ram.bytes();
   const std::vector<std::byte> map = experiment.stream_map.bytes();
-  experiment.step();
-  for (const bool current : {false, true}) {
+  const auto run = [&](bool keep, cudaStream_t stream) {
     experiment.ram.assign(ram);
     experiment.stream_map.assign(map);
-    SwapFfnArgs args = experiment.args(true);
-    {
-      std::optional<PushedContext> pushed;
-      if (current) pushed.emplace(green.context());
-      args.stream = green.stream();
-      experiment.run(args);
-    }
+    SwapFfnArgs args = experiment.args(keep);
+    args.stream = stream;
+    experiment.run(args);
+    return std::tuple{experiment.delta.bytes(), experiment.ram.bytes(), experiment.stream_map.bytes()};
+  };
+  experiment.step();
+  for (const bool current : {false, true}) {
+    std::optional<PushedContext> pushed;
+    if (current) pushed.emplace(green.context());
+    const auto with_states = run(true, green.stream());
     experiment.states.download();
     experiment.decisions.download();
     experiment.expect_right();
+    EXPECT_TRUE(run(false, green.stream()) == with_states) << "other bits without states";
   }
 }
 

@@ -1,9 +1,3 @@
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "cuda_support.hpp"
@@ -141,69 +135,6 @@ TEST(SwapFfnGraphs, ALoopOnTheDevice) {
   lane.begin();
   loop.launch(lane.stream);
   expect_same_bits(lane.bits(), expected.bits());
-}
-
-class OwnProcess : public TargetTest {
- protected:
-  // The code with which a process that has done nothing else leaves.
-  template <class Work>
-  void expect_exit_code_0(Work work) {
-    testing::GTEST_FLAG(death_test_style) = "threadsafe";  // starts this program anew
-    EXPECT_EXIT(std::exit(work()), testing::ExitedWithCode(0), "");
-  }
-  std::vector<std::byte> result(const Plan& plan) const {
-    Random random(1);
-    Experiment experiment(spec(9, 2048, 2056), random);
-    experiment.run(plan);
-    return experiment.out_bytes();
-  }
-  std::optional<Plan> taken_plan() const {
-    Random random(1);
-    try {
-      return Plan(Experiment(spec(9, 2048, 2056), random).desc(GetParam().implementation));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.status(), GATEFOLD_ERROR_UNSUPPORTED) << error.what();
-      return {};
-    }
-  }
-};
-INSTANTIATE_TEST_SUITE_P(All, OwnProcess, testing::ValuesIn(targets({GATEFOLD_OP_GATE_UP, GATEFOLD_OP_MLP})),
-                         target_name);
-
-// What is known of a device, or was asked of it once, may go with its context.
-TEST_P(OwnProcess, ResetsTheDevice) {
-  if (!taken_plan()) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-  expect_exit_code_0([&] {
-    const std::optional<Plan> plan = taken_plan();
-    const std::vector<std::byte> before = result(*plan);
-    require(cudaDeviceReset(), "cudaDeviceReset");
-    return result(*plan) == before ? 0 : 1;
-  });
-}
-
-// CUDA doesn't work in a child of a process that has used it: an error, no crash.
-TEST_P(OwnProcess, ForksAfterARun) {
-  if (!taken_plan()) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-  expect_exit_code_0([&] {
-    const std::optional<Plan> plan = taken_plan();
-    Random random(1);
-    Experiment experiment(spec(9, 2048, 2056), random);
-    experiment.run(*plan);
-    Lane lane(experiment, *plan);
-    const pid_t child = fork();
-    if (child == 0) {
-      try {
-        lane.run(experiment, *plan);
-      } catch (const Error& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-        _exit(error.status() == GATEFOLD_ERROR_DEVICE ? 0 : 2);
-      }
-      _exit(1);
-    }
-    int state = 0;
-    waitpid(child, &state, 0);
-    return WIFEXITED(state) ? WEXITSTATUS(state) : 100 + WTERMSIG(state);
-  });
 }
 
 }  // namespace

@@ -132,10 +132,8 @@ Status DeviceScope::enter(int device) {
     error = functions.push(context);
     if (error != CUDA_SUCCESS) static_cast<void>(functions.release(device));
   }
-  if (error != CUDA_SUCCESS) {
-    return {GATEFOLD_ERROR_DEVICE,
-            concat("making device ", device, " current: driver error ", static_cast<int>(error))};
-  }
+  // The runtime's errors have the driver's numbers.
+  if (error != CUDA_SUCCESS) return status_of(static_cast<cudaError_t>(error), "making a device current", device);
   entered_ = device;
   return {};
 }

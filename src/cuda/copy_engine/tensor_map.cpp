@@ -4,22 +4,33 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "cuda/common/driver.hpp"
+#include "cuda/common/error.hpp"
 
 namespace gatefold::cuda {
 namespace {
 
 using Encode = decltype(&::cuTensorMapEncodeTiled);
 
-// The driver's function, found through the runtime: nothing links against the driver.
 Encode encode_function() {
   static const Encode function = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &result);
-    return error == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(entry) : nullptr;
+    Encode found = nullptr;
+    find_driver_function("cuTensorMapEncodeTiled", found);
+    return found;
   }();
   return function;
+}
+
+// Of the current device. The runtime's errors have the driver's numbers. A value that doesn't fit is the tensor's; what
+// else there is need not be: the fault of an earlier kernel is reported here as well.
+Status status_of_encoding(CUresult result, cuuint64_t rows, cuuint64_t columns, const void* base) {
+  int device = 0;
+  static_cast<void>(cudaGetDevice(&device));
+  std::string doing = "cuTensorMapEncodeTiled";
+  if (result == CUDA_ERROR_INVALID_VALUE) doing += concat(" of ", rows, " x ", columns, " elements at ", base);
+  return status_of(static_cast<cudaError_t>(result), doing.c_str(), device);
 }
 
 template <std::size_t rank>
@@ -60,9 +71,7 @@ Status encode(CUtensorMap& map, DType type, const void* base, const Box<rank>& b
       function(&map, tensor_type(type), rank, const_cast<void*>(base), box.sizes.data(), box.strides.data(),
                box.box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(swizzle), l2,
                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result == CUDA_SUCCESS) return {};
-  return {GATEFOLD_ERROR_DEVICE, concat("cuTensorMapEncodeTiled: error ", static_cast<int>(result), " for ",
-                                        box.sizes[1], " x ", box.sizes[0], " elements at ", base)};
+  return result == CUDA_SUCCESS ? Status{} : status_of_encoding(result, box.sizes[1], box.sizes[0], base);
 }
 
 cuuint64_t bytes(const MatrixView& view, std::int64_t elements) {
