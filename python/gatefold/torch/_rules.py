@@ -61,10 +61,11 @@ def _register() -> None:
     rows = {"act_and_mul": 2, "gemm": 1, "gemm_gated": 2, "gate_up": 1, "mlp": 1}
     for name, count in rows.items():
         torch.library.register_vmap(f"gatefold::_{name}", _batching(getattr(operators, name), count), lib=library)
-    register_flop_formula(torch.ops.gatefold._gemm)(_flops_of_gemm)
-    register_flop_formula(torch.ops.gatefold._gemm_gated)(_flops_of_gemm_gated)
-    register_flop_formula(torch.ops.gatefold._gate_up)(_flops_of_gate_up)
-    register_flop_formula(torch.ops.gatefold._mlp)(_flops_of_mlp)
+    of = torch.ops.gatefold
+    register_flop_formula([of._gemm, of._gemm_out])(_flops_of_gemm)
+    register_flop_formula([of._gemm_gated, of._gemm_gated_out])(_flops_of_gemm_gated)
+    register_flop_formula([of._gate_up, of._gate_up_out])(_flops_of_gate_up)
+    register_flop_formula([of._mlp, of._mlp_out])(_flops_of_mlp)
 
 
 _register()

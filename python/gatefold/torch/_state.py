@@ -56,6 +56,6 @@ def require_output(out: Tensor, **tensors: Tensor | None) -> None:
         raise RuntimeError("out: a negative view (is_neg() is true), but its memory is written as it is: give "
                            "out.resolve_neg()")  # fmt: skip
     for name, tensor in {**tensors, "out": out}.items():
-        if needs_gradient(tensor):
+        if needs_gradient(tensor) and getattr(tensor, "requires_grad", False):  # the former alone under torch.func
             raise RuntimeError(f"out: a tensor to write, but {name} requires a gradient: leave out out=, or call this "
                                "under torch.no_grad()")  # fmt: skip
