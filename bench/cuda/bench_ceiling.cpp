@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <gatefold/gatefold.hpp>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -141,10 +140,7 @@ void run(int argc, char** argv) {
                  time_option("--milliseconds", options.milliseconds), count_option("--rounds", options.rounds, 1)});
   if (op != "mlp" && op != "gate_up") throw std::invalid_argument("--op: \"" + op + "\" is neither mlp nor gate_up");
   const std::vector<Model> models = chosen_models(model, sizes);
-  std::vector<std::int64_t> counts;
-  std::istringstream stream(tokens);
-  for (std::string count; std::getline(stream, count, ',');) counts.push_back(whole_number("--tokens", count, 1));
-  if (counts.empty()) throw std::invalid_argument("--tokens: none");
+  const std::vector<std::int64_t> counts = whole_numbers("--tokens", tokens, 1);
   const CublasLt library;
   std::vector<Row> rows;
   std::printf("| model | tokens | way | us a layer | x cuBLASLt |\n|---|---|---|---|---|\n");

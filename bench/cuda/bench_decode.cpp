@@ -167,8 +167,7 @@ void run(int argc, char** argv) {
   }
   options.implementations = parts_of(implementations);
   const std::vector<Model> models = chosen_models(model, sizes);
-  std::vector<std::int64_t> counts;
-  for (const std::string& count : parts_of(tokens)) counts.push_back(whole_number("--tokens", count, 1));
+  const std::vector<std::int64_t> counts = whole_numbers("--tokens", tokens, 1);
   const CublasLt library;
   std::vector<Row> rows;
   std::printf("| model | tokens | way | us a layer | x cuBLASLt | of reading |\n|---|---|---|---|---|---|\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "copy_piece.cuh"
 #include "cuda/common/ptx.cuh"
 #include "cuda/copy_engine/copies.cuh"
 #include "cuda/sm90/ptx.cuh"
@@ -33,15 +34,6 @@ struct Arguments {
   float* sink;
   int steps;
 };
-
-__device__ void copy_piece(std::uint64_t* barrier, std::byte* shared, const std::byte* from, int bytes,
-                           std::uint64_t policy) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
-          "r"(shared_address(shared)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
-      : "memory");
-}
 
 // The copies of one block, by one thread.
 struct Ring {

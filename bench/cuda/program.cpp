@@ -8,6 +8,7 @@
 #include <ctime>
 #include <exception>
 #include <gatefold/gatefold.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -54,6 +55,14 @@ std::int64_t whole_number(std::string_view what, std::string_view text, std::int
     refuse(what, text, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return number;
+}
+
+std::vector<std::int64_t> whole_numbers(std::string_view what, const std::string& text, std::int64_t least) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) numbers.push_back(whole_number(what, part, least));
+  if (numbers.empty()) refuse(what, text, "a list of whole numbers");
+  return numbers;
 }
 
 Option count_option(std::string_view name, int& value, int least, int most) {

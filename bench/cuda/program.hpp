@@ -26,6 +26,9 @@ void parse_options(int argc, char** argv, int first, const std::vector<Option>& 
 std::int64_t whole_number(std::string_view what, std::string_view text, std::int64_t least,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
+// Those of "1,2,4", one at least.
+std::vector<std::int64_t> whole_numbers(std::string_view what, const std::string& text, std::int64_t least);
+
 // Options with any text, with a whole number, and with a time that is finite and above zero.
 Option text_option(std::string_view name, std::string& value);
 Option count_option(std::string_view name, int& value, int least, int most = std::numeric_limits<int>::max());

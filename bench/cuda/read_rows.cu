@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "copy_piece.cuh"
 #include "cuda/common/launch.hpp"
 #include "cuda/common/ptx.cuh"
 #include "cuda/copy_engine/copies.cuh"
@@ -37,15 +38,6 @@ struct Arguments {
   int slots;
   std::uint32_t* sink;
 };
-
-__device__ void copy_piece(std::uint64_t* barrier, std::byte* shared, const std::byte* from, int bytes,
-                           std::uint64_t policy) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
-          "r"(shared_address(shared)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
-      : "memory");
-}
 
 // One slot's rows, by a warp: `bytes` from byte `column` on of each row of a tile.
 __device__ void request_slot(const Arguments& a, std::uint64_t* full, std::byte* slot, std::int64_t tile, int column,

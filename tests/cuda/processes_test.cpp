@@ -49,6 +49,18 @@ class OwnProcess : public TargetTest {
       return {};
     }
   }
+  // work(next_is_refused), in such a process that has run the plan.
+  template <class Work>
+  void expect_exit_code_0_after_a_run(Work work) {
+    expect_exit_code_0([&] {
+      const std::optional<Plan> plan = taken_plan();
+      Random random(1);
+      Experiment experiment(spec(9, 2048, 2056), random);
+      experiment.run(*plan);
+      Lane lane(experiment, *plan);
+      return work([&] { return refused(*plan, experiment, lane); });
+    });
+  }
 };
 INSTANTIATE_TEST_SUITE_P(All, OwnProcess, testing::ValuesIn(targets({GATEFOLD_OP_GATE_UP, GATEFOLD_OP_MLP})),
                          target_name);
@@ -67,14 +79,9 @@ TEST_P(OwnProcess, ResetsTheDevice) {
 // CUDA doesn't work in a child of a process that has used it: an error, no crash.
 TEST_P(OwnProcess, ForksAfterARun) {
   if (!taken_plan()) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-  expect_exit_code_0([&] {
-    const std::optional<Plan> plan = taken_plan();
-    Random random(1);
-    Experiment experiment(spec(9, 2048, 2056), random);
-    experiment.run(*plan);
-    Lane lane(experiment, *plan);
+  expect_exit_code_0_after_a_run([&](const auto& next_is_refused) {
     const pid_t child = fork();
-    if (child == 0) _exit(refused(*plan, experiment, lane) ? 0 : 1);
+    if (child == 0) _exit(next_is_refused() ? 0 : 1);
     int state = 0;
     waitpid(child, &state, 0);
     return WIFEXITED(state) ? WEXITSTATUS(state) : 100 + WTERMSIG(state);
@@ -84,14 +91,9 @@ TEST_P(OwnProcess, ForksAfterARun) {
 // A kernel's fault stays with the context for good, and whose it was is no longer known: an error, whatever is called.
 TEST_P(OwnProcess, RunsAfterAFault) {
   if (!taken_plan()) GTEST_SKIP() << "not taken by " << GetParam().implementation;
-  expect_exit_code_0([&] {
-    const std::optional<Plan> plan = taken_plan();
-    Random random(1);
-    Experiment experiment(spec(9, 2048, 2056), random);
-    experiment.run(*plan);
-    Lane lane(experiment, *plan);
+  expect_exit_code_0_after_a_run([&](const auto& next_is_refused) {
     run_into_a_trap();
-    return refused(*plan, experiment, lane) ? 0 : 1;
+    return next_is_refused() ? 0 : 1;
   });
 }
 
